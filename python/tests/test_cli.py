@@ -402,8 +402,8 @@ def test_a_closed_pipe_is_no_failed_check() -> None:
     for words, stream in (("list --json", 1), ("list", 1), ("run --help", 1), ("run --layer no-such", 2)):
         read, write = os.pipe()
         os.close(read)
-        into = {1: {"stdout": write, "stderr": subprocess.PIPE}, 2: {"stdout": subprocess.PIPE, "stderr": write}}
-        done = subprocess.run([program, *words.split()], check=False, **into[stream])
+        to = {1: subprocess.PIPE, 2: subprocess.PIPE} | {stream: write}
+        done = subprocess.run([program, *words.split()], check=False, stdout=to[1], stderr=to[2])
         os.close(write)
         assert [done.stdout, done.stderr][2 - stream] in (b"", None), words
         assert done.returncode == 128 + signal.SIGPIPE, words

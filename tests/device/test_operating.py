@@ -8,6 +8,7 @@ import shlex
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -67,6 +68,22 @@ def test_unmount_knows_the_directory(make: Make, tmp_path: Path) -> None:
     device.kill()
     smrlab("device", "unmount", "d")
     assert not mounts.is_mount(first)
+
+
+def test_a_mount_in_use_stays_and_one_that_is_just_let_go_of_is_taken_down(make: Make, tmp_path: Path) -> None:
+    device = make(layer="cmr")
+    at = tmp_path / "m"
+    at.mkdir()
+    file, _ = device.mount(at)
+    held = os.open(file, os.O_RDONLY)
+    with pytest.raises(InputError, match="is in use"):
+        device.unmount(at)
+    assert device.mounted_at() == at
+    closing = threading.Timer(0.3, os.close, [held])
+    closing.start()
+    device.unmount(at)
+    closing.join()
+    assert not mounts.is_mount(at)
 
 
 def test_unmount_leaves_a_device_of_that_name_in_another_state_directory(

@@ -8,10 +8,11 @@ use fuser::{
 };
 use smrlab_device::{Device, DeviceError, Result};
 use std::cell::RefCell;
-use std::ffi::OsStr;
+use std::ffi::{CString, OsStr};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 /// The file's name.
 const NAME: &str = "disk";
@@ -21,6 +22,8 @@ const TTL: Duration = Duration::from_secs(3600);
 /// Largest transfer that the kernel makes.
 const TRANSFER: u32 = 1 << 20;
 const THREADS: usize = 4;
+/// How long something may take to let go of a mount.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// A mount, undone when dropped.
 pub struct Mounted {
@@ -32,6 +35,23 @@ impl Mounted {
     /// The path of the device's file.
     pub fn file(&self) -> &Path {
         &self.file
+    }
+
+    /// Waits for a moment until nothing uses the mount: a loop device on it is gone a little after it was taken away.
+    ///
+    /// # Errors
+    /// When it is in use still.
+    pub fn wait_until_unused(&self) -> Result<()> {
+        let Some(dir) = self.file.parent() else { return Ok(()) };
+        let until = Instant::now() + PATIENCE;
+        while in_use(dir) {
+            if Instant::now() > until {
+                let text = format!("{} is in use: something has {NAME} open, or works there", dir.display());
+                return Err(DeviceError::new(libc::EBUSY, text));
+            }
+            std::thread::sleep(PATIENCE / 200);
+        }
+        Ok(())
     }
 
     /// Takes the mount down.
@@ -67,6 +87,15 @@ pub fn mount(device: Arc<Device>, dir: &Path) -> Result<Mounted> {
         )
     })?;
     Ok(Mounted { file: dir.join(NAME), session })
+}
+
+/// Whether something uses the mount at `dir`, as far as this user may know.
+#[allow(unsafe_code)]
+fn in_use(dir: &Path) -> bool {
+    let Ok(at) = CString::new(dir.as_os_str().as_bytes()) else { return false };
+    // SAFETY: a C string that outlives the call. Asked once, it marks a mount that nothing uses, and leaves it.
+    let done = unsafe { libc::umount2(at.as_ptr(), libc::MNT_EXPIRE) };
+    done != 0 && std::io::Error::last_os_error().raw_os_error() == Some(libc::EBUSY)
 }
 
 struct Disk {

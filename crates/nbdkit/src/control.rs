@@ -45,6 +45,8 @@ fn unmount(dir: PathBuf) -> Result<Value> {
     let Some(i) = mounts.iter().position(|m| m.0 == dir) else {
         return Err(DeviceError::input(format!("{} is not a mount of this device", dir.display())));
     };
+    // What is in use stays, and can be asked for again.
+    mounts[i].1.wait_until_unused()?;
     let (_, mounted) = mounts.remove(i);
     mounted.unmount().map(|()| Value::Null)
 }
