@@ -8,7 +8,7 @@ use smrlab_units::rng::Rng;
 use std::path::Path;
 use std::sync::Arc;
 
-const ARRAYS: &[&str] = &[
+pub(crate) const ARRAYS: &[&str] = &[
     "spanning,disks=3",
     "striped,disks=4,chunk=7blk",
     "dedicated,disks=2",
@@ -36,7 +36,7 @@ const ARRAYS: &[&str] = &[
 ];
 
 /// What its drives are.
-fn layers(array: &str) -> &'static [&'static str] {
+pub(crate) fn layers(array: &str) -> &'static [&'static str] {
     if array.contains("zone-log") { &["zoned,zone=8KiB,conventional=0%"] } else { &["cmr", "s-block"] }
 }
 
@@ -44,12 +44,12 @@ fn redundant() -> impl Iterator<Item = &'static &'static str> {
     ARRAYS.iter().filter(|a| smrlab_array::parse(a).unwrap().capabilities().losses > 0)
 }
 
-fn scratch() -> tempfile::TempDir {
+pub(crate) fn scratch() -> tempfile::TempDir {
     let fast = Path::new("/dev/shm");
     if fast.is_dir() { tempfile::tempdir_in(fast) } else { tempfile::tempdir() }.unwrap()
 }
 
-fn config(array: &str, layer: &str, dir: &Path) -> Config {
+pub(crate) fn config(array: &str, layer: &str, dir: &Path) -> Config {
     let store = StoreKind::Directory(dir.join("store"));
     let array = Some(array.to_owned());
     Config { array, map_budget: 1 << 20, ..Config::new("a", "tiny", layer, store) }
@@ -476,34 +476,4 @@ fn what_cannot_be_served_says_why() {
         assert!(said.contains("device fail NAME --disk N") && said.contains("device replace NAME"), "{said}");
     }
     assert!(said(&|c| c.host_size = Some(1 << 60)).contains("of this drive offers the host"));
-}
-
-/// The size that the host is to see is that of the array.
-#[test]
-fn the_size_is_that_of_the_array() {
-    for array in ARRAYS {
-        for layer in layers(array) {
-            let dir = scratch();
-            let wanted = 768 << 10;
-            let device = Device::open(Config { host_size: Some(wanted), ..config(array, layer, dir.path()) });
-            assert_eq!(device.unwrap().size(), wanted, "{array} on {layer}");
-        }
-    }
-}
-
-#[test]
-fn arrays_of_drives_that_count_less_than_they_have_are_served_whole() {
-    for drive in ["seagate-st8000dm004", "wd-ultrastar-dc-hc680"] {
-        let whole = Config::new("a", drive, "cmr", StoreKind::Memory);
-        let array = Config { array: Some("mirror".to_owned()), ..whole.clone() };
-        let [one, two] =
-            [&whole, &array].map(|c| Device::open(c.clone()).unwrap_or_else(|e| panic!("{drive}: {e}")));
-        assert!(two.size() <= one.size() && two.size() > one.size() / 100 * 99, "{drive}");
-        // Shortened, its drives are as long as one alone.
-        let medium = [&whole, &array].map(|c| {
-            let device = Device::open(Config { size: Some(1 << 30), ..c.clone() }).unwrap();
-            device.medium(Some(0)).unwrap().with_runs(|s| s.blocks())
-        });
-        assert_eq!(medium[0], medium[1], "{drive}");
-    }
 }

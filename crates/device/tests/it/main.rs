@@ -1,6 +1,7 @@
 //! Integration tests of this crate, one binary: served devices.
 
 mod array_queue;
+mod array_sizes;
 mod arrays;
 mod bands;
 mod cache_refusals;
