@@ -20,7 +20,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 # What is imported is compiled when it is first imported.
-PIP = $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
+PIP = tools/install-python.sh .venv
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 TRACES ?= $(or $(SMRLAB_SHARED),../shared)/traces
 SOURCES := $(shell find crates drives -name '*.rs' -o -name 'Cargo.toml' -o -name '*.toml') Cargo.toml Cargo.lock pyproject.toml
@@ -143,18 +143,18 @@ docs:
 	tools/install-packages.sh tools/packages-device.txt
 	@touch $@
 
-.setup/venv: tools/requirements.txt | .setup/packages-build
+.setup/venv: tools/requirements.txt tools/install-python.sh | .setup/packages-build
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed: set PYTHON=" >&2; exit 3; }
 	[ -x $(BIN)/python ] || $(PYTHON) -m venv .venv
-	$(PIP) -r tools/requirements.txt
+	$(PIP) tools/requirements.txt
 	@touch $@
 
 .setup/venv-test: tools/requirements-test.txt .setup/venv
-	$(PIP) -r tools/requirements-test.txt
+	$(PIP) tools/requirements-test.txt
 	@touch $@
 
 .setup/venv-wheel: tools/requirements-wheel.txt .setup/venv
-	$(PIP) -r tools/requirements-wheel.txt
+	$(PIP) tools/requirements-wheel.txt
 	@touch $@
 
 .setup/engine: $(SOURCES) | .setup/packages-build .setup/cargo
