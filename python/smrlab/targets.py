@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import stat
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -76,13 +75,26 @@ def zones(text: str) -> dict[str, Any] | None:
     return answer
 
 
+def there(text: str, resolved: str) -> None:
+    """Refuses a path that is no block device and no file, or of nothing."""
+    if resolved.startswith("sim:") or "://" in resolved:
+        return
+    # An empty path would be that of the folder one is in.
+    path = Path(resolved) if resolved else None
+    if path is None or not path.exists():
+        raise InputError(
+            f"'{text}' is no device's name, and there is no such file: write sim:DRIVE[/LAYER], an NBD URI, or a path"
+        )
+    if not path.is_file() and not path.is_block_device():
+        raise InputError(f"{text}: neither a block device nor a file")
+
+
 def told(text: str, resolved: str, zones: dict[str, Any] | None = None) -> dict[str, Any]:
     """What a block device says of itself, or a served one of its `zones`. What does not exist is refused."""
     if zones:
         limits = {key: value for key, value in zones.items() if key not in ("model", "zones") and value is not None}
         return {"zones": {"count": len(zones["zones"])} | limits, "kind": zones["model"]}
-    if not resolved.startswith("sim:") and "://" not in resolved and not Path(resolved).exists():
-        raise InputError(f"'{text}' is no device's name, and there is no such file: write an NBD URI, or a path")
+    there(text, resolved)
     return sysfs.says(resolved)
 
 
@@ -90,9 +102,6 @@ def confirm(text: str, resolved: str, yes: bool) -> None:
     """Asks for the target's name before data are destroyed; nothing to lose on a simulated drive."""
     if resolved.startswith("sim:"):
         return
-    path = Path(resolved)
-    if path.exists() and not stat.S_ISBLK(path.stat().st_mode) and not path.is_file():
-        raise InputError(f"{text}: neither a block device nor a file")
     if yes:
         return
     if not sys.stdin.isatty():

@@ -167,6 +167,25 @@ def test_everything_that_is_listed_can_be_explained(smrlab: Invoke, kind: str) -
         assert entry["summary"], f"{entry['name']} has no summary"
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("list",),
+        ("explain", "log"),
+        ("explain", "write amplification"),
+        ("explain", "he2014"),
+        ("trace", "info", "synth:uniform,requests=5,span=1MiB"),
+        ("drive", "show", "tiny"),
+        ("drive", "check", "tiny"),
+        ("device", "list"),
+        ("paper", "list"),
+    ],
+    ids=" ".join,
+)
+def test_every_json_document_says_its_schema_first(smrlab: Invoke, words: tuple[str, ...]) -> None:
+    assert next(iter(smrlab(*words, "--json").json().items())) == ("schema", 1)
+
+
 def test_words_for_results_are_explained_with_formula_and_source(smrlab: Invoke) -> None:
     war = smrlab("explain", "WAR").out
     assert all(key in war for key in ("war.per_update", "war.per_write", "war.per_request", "He and Du 2014"))

@@ -12,7 +12,7 @@ def attach(name: o.DeviceName, as_json: o.JsonOption = False) -> None:
     """Attach."""
     path = attached.attach(Device.named(name))
     if as_json:
-        console.print_json({"schema": 1, "path": path})
+        console.print_json({"path": path})
     else:
         console.out().print(f"{path}\nWhat to type next:\n  lsblk -z {path}", soft_wrap=True, highlight=False)
 

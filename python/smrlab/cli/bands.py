@@ -18,7 +18,7 @@ def show(
     """Show bands."""
     found = Device.named(name).ask("bands")
     if as_json:
-        console.print_json({"schema": 1, "bands": found})
+        console.print_json({"bands": found})
         return
     table = console.table("", ["band", "start", "append", "guard", "end"], numeric=True)
     for i, b in enumerate(found):

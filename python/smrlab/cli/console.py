@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -52,10 +52,18 @@ def note(message: str) -> None:
     print(message, file=sys.stderr)
 
 
-def print_json(doc: Any) -> None:
-    """One JSON document, and nothing else, on stdout."""
-    json.dump(doc, sys.stdout, indent=1)
+# The version of the documents that commands print.
+SCHEMA = 1
+
+
+def print_json(doc: Any, *, line: bool = False) -> None:
+    """One JSON document, and nothing else, on stdout; an object says its schema first. `line`: in one line, at once."""
+    if isinstance(doc, Mapping):
+        doc = {"schema": SCHEMA, **doc}
+    json.dump(doc, sys.stdout, indent=None if line else 1)
     sys.stdout.write("\n")
+    if line:
+        sys.stdout.flush()
 
 
 def table(title: str, columns: Sequence[str], *, numeric: bool = False) -> Table:

@@ -162,7 +162,7 @@ def _made(device: Device, as_json: bool) -> None:
     """Says what was made, and what to type next."""
     info = device.ask("info")
     if as_json:
-        console.print_json({"schema": 1, **info, "uri": device.uri()})
+        console.print_json({**info, "uri": device.uri()})
         return
     lines = [
         f"[bold]{escape(device.name)}[/bold]: {info['size']:,} bytes, {escape(_what(info['engine']))}, at",
@@ -214,7 +214,7 @@ def show_all(as_json: o.JsonOption = False) -> None:
     """List the devices."""
     rows = [d.summary() for d in devices.every()]
     if as_json:
-        console.print_json({"schema": 1, "devices": rows})
+        console.print_json({"devices": rows})
         return
     if not rows:
         console.note("no devices yet: smrlab device create NAME")
@@ -268,10 +268,7 @@ def _show_stats(device: Device, as_json: bool, watch: bool) -> None:
     """Once: a table, or JSON (a line each time where it is watched)."""
     doc = device.ask("stats")
     if as_json:
-        if watch:
-            print(json.dumps(doc), flush=True)
-        else:
-            console.print_json(doc)
+        console.print_json(doc, line=watch)
         return
     out = console.out()
     table = console.table("", ["counter", "value"], numeric=True)
@@ -290,7 +287,7 @@ def events(name: Name, as_json: o.JsonOption = False) -> None:
     if device.died():
         console.note(f"{name} died, restart with: smrlab device start {name}; these are its last events")
     if as_json:
-        console.print_json({"schema": 1, "events": found})
+        console.print_json({"events": found})
         return
     for e in found:
         block = "" if e["block"] is None else f" block {e['block']}"
@@ -371,7 +368,7 @@ def mount(name: Name, directory: Annotated[Path, typer.Argument(metavar="DIR")],
     device = Device.named(name)
     file, loop = device.mount(directory)
     if as_json:
-        console.print_json({"schema": 1, "file": str(file), "loop": loop})
+        console.print_json({"file": str(file), "loop": loop})
         return
     out = console.out()
     out.print(f"{file}", soft_wrap=True)

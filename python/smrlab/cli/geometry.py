@@ -57,6 +57,7 @@ def extract(
 ) -> None:
     """Measure a drive's geometry."""
     resolved = targets.resolve(target)
+    targets.there(target, resolved)
     if destroy:
         targets.confirm(target, resolved, yes)
     keep = None
@@ -216,7 +217,7 @@ def fit(
     stem = out.with_suffix("")
     _fitted(doc, stem, skew_track)
     if as_json:
-        console.print_json({"schema": 1, "drive": str(out), "zones": doc["runs"], "notes": doc["notes"]})
+        console.print_json({"drive": str(out), "zones": doc["runs"], "notes": doc["notes"]})
         return
     page = console.out()
     page.print(f"{escape(str(out))}: {len(doc['runs'])} zones; figures {escape(str(stem))}-*.svg")

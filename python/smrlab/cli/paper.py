@@ -46,7 +46,7 @@ def list_papers(as_json: o.JsonOption = False) -> None:
         rows.append({"id": paper.id, "title": paper.title, "claims": len(paper.claims),
                      "verdicts": {v: verdicts.count(v) for v in dict.fromkeys(verdicts)}})  # fmt: skip
     if as_json:
-        console.print_json({"schema": 1, "papers": rows})
+        console.print_json({"papers": rows})
         return
     for row in rows:
         told = ", ".join(f"{n} {verdict}" for verdict, n in row["verdicts"].items())
@@ -97,7 +97,7 @@ def run(
     page.write_index(done, out)
     if as_json:
         docs = [{"schema": 1, "paper": p.id, "claims": [v.row() for v in verdicts]} for p, verdicts, _ in done]
-        console.print_json(docs[0] if name != "all" else {"schema": 1, "papers": docs})
+        console.print_json(docs[0] if name != "all" else {"papers": docs})
     if faults and not record:
         raise CheckFailed("worse than recorded:\n" + "\n".join(faults))
 

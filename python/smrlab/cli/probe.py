@@ -96,7 +96,7 @@ def _without_writing(target: str, said: dict[str, Any], as_json: bool) -> None:
     if not said:
         raise InputError(f"{target} says nothing of itself; measuring what it is needs writes: add --destroy")
     if as_json:
-        console.print_json({"schema": 1, "says": said})
+        console.print_json({"says": said})
         return
     _says(said)
     console.note("measuring what it is needs writes, which destroy its data: add --destroy")

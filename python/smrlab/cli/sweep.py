@@ -92,7 +92,7 @@ def run(
         f"{len(outcome.failed)} failed; table: {store}/results.parquet"
     )
     if as_json:
-        console.print_json({"schema": 1, "points": done.table().to_pylist()})
+        console.print_json({"points": done.table().to_pylist()})
     if outcome.interrupted:
         raise Interrupted(f"interrupted; what was finished is in {store}: the same command goes on from there")
     if outcome.failed:

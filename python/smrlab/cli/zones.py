@@ -63,7 +63,7 @@ def show(
     told = device.ask("zones")
     zones = told["zones"]
     if as_json:
-        console.print_json({"schema": 1, **told, "zones": zones})
+        console.print_json({**told, "zones": zones})
         return
     table = console.table("", ["zones", "start", "blocks each", "condition", "written"], numeric=True)
     for first, last, zone, written in alike(zones):
