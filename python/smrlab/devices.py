@@ -14,14 +14,13 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from . import attached, mounts
 from .errors import InputError, MissingError
-from .listening import address, check_tls, iscsi
+from .listening import SOCKET_PATH, address, anywhere, check_tls, clear, iscsi
 from .stores import Progress, copy_store, delete_store
 
-# The longest path that a unix socket can have on Linux, with the closing zero.
-SOCKET_PATH = 108
 START_S = 20.0
 # How long clients have to leave by themselves when a server is stopped.
 DRAIN_S = 5.0
@@ -33,9 +32,9 @@ Say = Callable[[str], None]
 def home() -> Path:
     """Where devices are kept: SMRLAB_STATE, or smrlab in the user's state directory."""
     if own := os.environ.get("SMRLAB_STATE"):
-        return Path(own) / "devices"
+        return Path(own).absolute() / "devices"
     base = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
-    return Path(base) / "smrlab" / "devices"
+    return Path(base).absolute() / "smrlab" / "devices"
 
 
 def check_name(text: str, what: str) -> None:
@@ -109,6 +108,7 @@ class Device:
             raise InputError(f"there is a device '{name}' already: choose another name, or smrlab device remove {name}")
         address(listen)
         check_tls(listen, tls)
+        listen = anywhere(listen)
         config["store"] = device._store(store)
         config["control"] = str(device.path / "control.sock")
         config["events"] = str(device.path / "events.jsonl")
@@ -165,14 +165,14 @@ class Device:
         """What NBD clients are given; with TLS it names the client's side of certificates or keys."""
         address = self.tcp()
         if address is None:
-            return f"nbd+unix:///?socket={self.socket()}"
+            return f"nbd+unix:///?socket={quote(str(self.socket()))}"
         tls: dict[str, str] = self.server()["tls"]
         place = f"{address[0]}:{address[1]}"
         if "certificates" in tls:
-            return f"nbds://{place}/?tls-certificates={tls['certificates']}"
+            return f"nbds://{place}/?tls-certificates={quote(tls['certificates'])}"
         if "psk" in tls:
             user = Path(tls["psk"]).read_text().partition(":")[0].strip()
-            return f"nbds://{user}@{place}/?tls-psk-file={tls['psk']}"
+            return f"nbds://{user}@{place}/?tls-psk-file={quote(tls['psk'])}"
         return f"nbd://{place}"
 
     def tcp(self) -> tuple[str, int] | None:
@@ -232,10 +232,11 @@ class Device:
             raise InputError(f"{self.name} is being served already")
         if shutil.which("nbdkit") is None:
             raise MissingError("nbdkit is missing; all that devices use: sudo apt-get install nbdkit fuse3 libnbd-bin")
-        if any(len(str(p)) >= SOCKET_PATH for p in (self.path / "control.sock", self.socket())):
+        if len(os.fsencode(self.path / "control.sock")) >= SOCKET_PATH:
             raise InputError(f"{self.path} is too long for a socket: set SMRLAB_STATE to a shorter directory")
         self._await_end()
-        for old in (self.path / "pid", self.path / "control.sock", self.socket()):
+        clear(self.socket())
+        for old in (self.path / "pid", self.path / "control.sock"):
             old.unlink(missing_ok=True)
         log = (self.path / "log").open("ab")
         before = log.tell()

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import re
+import socket
+import stat
 from pathlib import Path
 
 from .errors import InputError
+
+# The longest path that a unix socket can have on Linux, with the closing zero.
+SOCKET_PATH = 108
 
 
 def address(listen: str | None) -> tuple[str, int] | None:
@@ -18,6 +24,30 @@ def address(listen: str | None) -> tuple[str, int] | None:
             f"--listen {listen}: write unix:PATH, tcp:HOST:PORT (NBD), such as tcp:127.0.0.1:10809, or iscsi:HOST:PORT"
         )
     return (found[2], int(found[3])) if found[1] == "tcp" else None
+
+
+def anywhere(listen: str | None) -> str | None:
+    """A --listen that means the same wherever the device is started from."""
+    if listen and listen.startswith("unix:"):
+        return f"unix:{Path(listen.removeprefix('unix:')).absolute()}"
+    return listen
+
+
+def clear(path: Path) -> None:
+    """Takes away a unix socket that a server left. Refuses what is no socket, and one at which somebody listens."""
+    if len(os.fsencode(path)) >= SOCKET_PATH:
+        raise InputError(f"--listen unix:{path}: longer than the {SOCKET_PATH - 1} bytes of a socket's path")
+    try:
+        if not stat.S_ISSOCK(path.lstat().st_mode):
+            raise InputError(f"--listen unix:{path}: what is there is no socket: name another path")
+        with socket.socket(socket.AF_UNIX) as there:
+            if there.connect_ex(str(path)) == 0:
+                raise InputError(f"--listen unix:{path}: another program listens there: stop it, or name another path")
+        path.unlink()
+    except FileNotFoundError:
+        return
+    except OSError as e:
+        raise InputError(f"--listen unix:{path}: {e.strerror}") from None
 
 
 def iscsi(listen: str | None) -> str | None:

@@ -166,6 +166,36 @@ def test_names(make: Make, tmp_path: Path) -> None:
     assert [d.name for d in devices.every()] == ["d", "m"]
 
 
+def test_a_socket_takes_nobodys_place(make: Make, tmp_path: Path) -> None:
+    plain, folder, taken = tmp_path / "plain", tmp_path / "folder", tmp_path / "a b%20ü"
+    plain.write_text("mine")
+    folder.mkdir()
+    first = make("first", listen=f"unix:{taken}", layer="cmr")
+    for at, message in (
+        (plain, "no socket"),
+        (folder, "no socket"),
+        (taken, "another program listens there"),
+        (tmp_path / ("x" * 120), "longer than the 107 bytes"),
+    ):
+        with pytest.raises(InputError, match=message):
+            make("second", listen=f"unix:{at}", layer="cmr")
+    assert (plain.read_text(), folder.is_dir(), [d.name for d in devices.every()]) == ("mine", True, ["first"])
+    # What the clients of others are told leads there, and what the server leaves is no obstacle to itself.
+    run("nbdinfo", "--size", first.uri())
+    first.crash()
+    assert taken.is_socket()
+    first.start()
+    run("nbdinfo", "--size", first.uri())
+
+
+def test_where_it_was_made_does_not_matter(make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    device = make(listen="unix:here.sock", layer="cmr")
+    assert device.socket() == tmp_path / "here.sock"
+    monkeypatch.setenv("SMRLAB_STATE", "state")
+    assert devices.home() == tmp_path / "state" / "devices"
+
+
 def test_a_copy_is_whole_or_not_there(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     device = make()
     with Client(device.socket()) as client:
