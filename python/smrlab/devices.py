@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from . import attached, mounts
+from . import attached, mounts, recording
 from .errors import InputError, MissingError
 from .listening import SOCKET_PATH, address, anywhere, check_tls, clear, iscsi
 from .stores import Progress, copy_store, delete_store
@@ -109,6 +109,7 @@ class Device:
         address(listen)
         check_tls(listen, tls)
         listen = anywhere(listen)
+        recording.refuse(config.get("record"))
         config["store"] = device._store(store)
         config["control"] = str(device.path / "control.sock")
         config["events"] = str(device.path / "events.jsonl")
@@ -226,7 +227,7 @@ class Device:
         told = {c["peer"]: c for c in self.ask("clients")}
         return [f"{c['name']} (pid {c['pid']})" if c.get("pid") else c["address"] for c in told.values()]
 
-    def start(self) -> None:
+    def start(self, say: Say = lambda _: None) -> None:
         """Starts the server and waits until it answers."""
         if self.running():
             raise InputError(f"{self.name} is being served already")
@@ -238,6 +239,8 @@ class Device:
         clear(self.socket())
         for old in (self.path / "pid", self.path / "control.sock"):
             old.unlink(missing_ok=True)
+        if earlier := recording.put_aside(self.config().get("record")):
+            say(f"{self.name}: what clients did until now is in {earlier}")
         log = (self.path / "log").open("ab")
         before = log.tell()
         with log:

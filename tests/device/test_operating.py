@@ -278,5 +278,16 @@ def test_the_end_of_a_recording_says_how_to_replay_it(make: Make, tmp_path: Path
     assert command[:4] == ["smrlab", "run", "--trace", str(file)]
     doc = json.loads(run(*smrlab, *command[1:], "--json").stdout)
     assert (doc["host"]["reads"], doc["host"]["blocks_written"]) == (1, 16)
+    # What was recorded stays when the device is served again, and a device that is made writes over nothing.
+    for number in (1, 2):
+        ended = run(*smrlab, "device", "start", device.name)
+        assert f"until now is in {file.with_suffix(f'.{number}.parquet')}" in ended.stderr
+        with Client(device.path / "nbd.sock") as client:
+            assert client.ask(READ, 0, 512 * number, b"")[0] == 0
+        run(*smrlab, "device", "stop", device.name)
+    before = file.read_bytes()
+    with pytest.raises(InputError, match="is there already"):
+        make("second", layer="cmr", record=str(file))
+    assert file.read_bytes() == before
     # The drive of the simulation is as small as the one that was served.
     assert 64 << 20 <= doc["space"]["host_blocks"] * 512 < 1 << 30

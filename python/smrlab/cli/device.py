@@ -302,7 +302,7 @@ def _clock(event: dict[str, Any]) -> str:
 @app.command("start", help="Serve a device again.")
 def start(name: Name) -> None:
     """Start."""
-    Device.named(name).start()
+    Device.named(name).start(console.note)
 
 
 Force = Annotated[bool, typer.Option("--force", help="Close the connections of clients at once.")]
