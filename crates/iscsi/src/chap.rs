@@ -220,6 +220,23 @@ mod tests {
         assert_eq!(written(&proof(b'm', b"essage ", b"digest")), "0xf96b697d7cb7938d525a2f31aaf161d0");
     }
 
+    /// One byte to 1024 (RFC 7143, 12.1.3); none, more, and a number that is none are the initiator's fault.
+    #[test]
+    fn a_challenge_has_a_length_that_can_be() {
+        let secrets =
+            Secrets::parse("initiator anna correct-horse-battery\ntarget lab staple-of-the-lab").ok();
+        let secrets = secrets.unwrap();
+        let asked = |number: &str, length: usize| {
+            let text = format!("CHAP_I={number}\0CHAP_C=0x{}\0", "07".repeat(length));
+            let mut told = Text::default();
+            let proved = Chap::new(&secrets).prove(&Keys::parse(text.as_bytes()).unwrap(), &mut told);
+            proved.map(|()| told.0.starts_with(b"CHAP_N=lab\0CHAP_R=0x"))
+        };
+        assert_eq!([1, 1024].map(|length| asked("7", length)), [Ok(true); 2]);
+        assert_eq!([0, 1025].map(|length| asked("7", length)), [Err(Failure::INITIATOR); 2]);
+        assert_eq!(["256", "x"].map(|number| asked(number, 1)), [Err(Failure::INITIATOR); 2]);
+    }
+
     #[test]
     fn binary_values_are_read_in_both_ways() {
         assert_eq!(bytes("0x0aFf"), Some(vec![0x0a, 0xff]));

@@ -1,8 +1,10 @@
 //! Whole conversations, byte by byte: what an initiator sends goes in, what the target sends comes out.
 
 mod chap;
+mod headers;
 mod reserving;
 mod text;
+mod workers;
 
 use proptest::prelude::*;
 use smrlab_iscsi::Target;
@@ -303,9 +305,13 @@ impl Wire for After<'_> {
 fn what_one_session_changes_is_told_once_to_those_that_began_before() {
     let mut reset = Pdu::new(opcode::TASK).with(16, 50).with(24, 10);
     reset.header[1] |= 5;
-    let page = [&[0; 4][..], &[0x0a, 0x0a, 0x02, 0x10, 0x08, 0, 0, 0, 0, 0, 0, 0]].concat();
-    let select = command(1, 10, 0x20, page.len() as u32, &[0x15, 0x10, 0, 0, 16, 0]);
-    for (other, code) in [(reset, 0x29), (Pdu { data: page, ..select }, 0x2a)] {
+    let select = |protects: u8| {
+        let page = [&[0; 4][..], &[0x0a, 0x0a, 0x02, 0x10, protects, 0, 0, 0, 0, 0, 0, 0]].concat();
+        let pdu = command(1, 10, 0x20, page.len() as u32, &[0x15, 0x10, 0, 0, 16, 0]);
+        Pdu { data: page, ..pdu }
+    };
+    // A page as it is already is no news.
+    for (other, code) in [(reset, Some(0x29)), (select(0x08), Some(0x2a)), (select(0), None)] {
         let target = target();
         let mut wire = Vec::new();
         let mut first = Pdu { data: NORMAL.replace(' ', "\0").into_bytes(), ..Pdu::new(opcode::LOGIN) };
@@ -321,8 +327,8 @@ fn what_one_session_changes_is_told_once_to_those_that_began_before() {
         let _ = Session::new(&target, agreed, String::new(), &mut out).serve(from);
         let mut rest = &out[..];
         let [first, second] = [(); 2].map(|()| pdu::read(&mut rest, Digests::default(), 1 << 20).unwrap());
-        let attention = (first.header[3], first.data.get(4), first.data.get(14));
-        assert_eq!(attention, (2, Some(&6), Some(&code)), "unit attention");
+        let attention = (first.header[3], first.data.get(4), first.data.get(14).copied());
+        assert_eq!(attention, (code.map_or(0, |_| 2), code.map(|_| &6), code), "unit attention");
         assert_eq!(second.header[3], 0, "once");
     }
 }
