@@ -105,7 +105,7 @@ impl Server for LockedArray {
         request: &HostRequest,
         host: &mut HostBuffer<'_>,
     ) -> Result<Option<SimTime>> {
-        self.bytes.requests.enter(request.id, host);
+        self.bytes.requests.enter(request, host);
         let timed = self.timed;
         self.call(|c, bytes| {
             if timed {

@@ -174,6 +174,25 @@ impl Device {
         })
     }
 
+    /// Reads `len` bytes from `offset` for who takes them in pieces, in any order, with where in them each begins: uncopied where they are in
+    /// memory. What comes later overrides what came before. Others may have to wait while `take` is at work.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read); some pieces may have been taken.
+    pub fn lend(&self, offset: u64, len: u64, take: &dyn Fn(usize, &[u8])) -> Result<()> {
+        let (start, blocks) = self.blocks_of(offset, len)?;
+        if blocks == 0 {
+            return Ok(());
+        }
+        Counters::add(&self.counters.reads, 1);
+        Counters::add(&self.counters.bytes_read, len);
+        self.command(start, |call| {
+            let (ack, destroyed) = self.engine.lend(call, start, blocks, take)?;
+            destroyed.into_iter().for_each(|block| self.destroyed(block));
+            Ok(ack)
+        })
+    }
+
     #[cold]
     fn destroyed(&self, block: u64) {
         Counters::add(&self.counters.destroyed_reads, 1);

@@ -47,6 +47,21 @@ pub(crate) trait Engine: Send + Sync {
         self.serve(call, request, HostBuffer::Read(buf)).map(|ack| (ack, None))
     }
 
+    /// Reads `blocks` for who takes them in pieces, as [`HostBuffer::Lend`] says; nothing of what it does may wait for this device.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    fn lend(
+        &self,
+        call: Call<'_>,
+        start: u64,
+        blocks: u64,
+        take: &dyn Fn(usize, &[u8]),
+    ) -> Result<(SimTime, Option<u64>)> {
+        let request = HostRequest::new(HostOp::Read, Lba(start), Blocks(blocks));
+        self.serve(call, request, HostBuffer::Lend(take)).map(|ack| (ack, None))
+    }
+
     /// Writes blocks; with `fua` they are durable on return.
     ///
     /// # Errors

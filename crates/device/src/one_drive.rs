@@ -167,7 +167,7 @@ impl<C: MovesBytes> Server for OneDrive<C> {
         host: &mut HostBuffer<'_>,
     ) -> Result<Option<SimTime>> {
         let own = if self.scheduled.reorders() {
-            self.requests.enter(request.id, host);
+            self.requests.enter(request, host);
             HostBuffer::None
         } else {
             std::mem::replace(host, HostBuffer::None)

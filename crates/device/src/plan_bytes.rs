@@ -63,6 +63,10 @@ impl smrlab_stl::Medium for Exclusive<'_> {
         self.0.read(pba.0, out).map(|_| ())
     }
 
+    fn lend(&mut self, pba: Pba, blocks: Blocks, take: &mut dyn FnMut(&[u8])) -> Result<()> {
+        self.0.lend(pba.0, blocks.0, take).map(drop)
+    }
+
     fn write(&mut self, pba: Pba, data: &[u8]) -> Result<()> {
         self.0.write(pba.0, data)
     }

@@ -12,7 +12,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use smrlab_disk::{BandId, Bands};
 use smrlab_drive::{ScheduledDrive, TimedPlan};
-use smrlab_stl::{HostBuffer, HostRequest};
+use smrlab_stl::{HostBuffer, HostRequest, following};
 use smrlab_units::{BLOCK_BYTES, Blocks, HostOp, Lba, Pba, SimTime};
 use std::sync::Arc;
 
@@ -145,6 +145,10 @@ impl Engine for Raw {
                 self.medium.write(request.lba.0, data)?;
             }
             HostBuffer::Read(out) => _ = self.medium.read(request.lba.0, out)?,
+            HostBuffer::Lend(take) => {
+                let (start, blocks) = (request.lba.0, request.blocks.0);
+                self.medium.lend(start, blocks, &mut following(0, take))?;
+            }
             HostBuffer::None => {}
         }
         Ok(ack)
@@ -158,6 +162,17 @@ impl Engine for Raw {
         let blocks = Blocks(buf.len() as u64 / BLOCK_BYTES);
         let ack = self.acknowledged(call, HostRequest::new(HostOp::Read, Lba(start), blocks))?;
         Ok((ack, self.medium.read(start, buf)?))
+    }
+
+    fn lend(
+        &self,
+        call: Call<'_>,
+        start: u64,
+        blocks: u64,
+        take: &dyn Fn(usize, &[u8]),
+    ) -> Result<(SimTime, Option<u64>)> {
+        let ack = self.acknowledged(call, HostRequest::new(HostOp::Read, Lba(start), Blocks(blocks)))?;
+        Ok((ack, self.medium.lend(start, blocks, &mut following(0, take))?))
     }
 
     fn zero(&self, call: Call<'_>, start: u64, blocks: u64, fua: bool) -> Result<SimTime> {

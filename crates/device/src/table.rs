@@ -41,14 +41,14 @@ pub(crate) struct Requests {
 
 impl Requests {
     /// Takes in a request, with a copy of what it writes.
-    pub(crate) fn enter(&mut self, id: u64, host: &HostBuffer<'_>) {
+    pub(crate) fn enter(&mut self, request: &HostRequest, host: &HostBuffer<'_>) {
         let data = match host {
             HostBuffer::Write(data) => data.to_vec(),
-            HostBuffer::Read(out) => vec![0; out.len()],
+            HostBuffer::Read(_) | HostBuffer::Lend(_) => vec![0; request.blocks.bytes() as usize],
             HostBuffer::None => Vec::new(),
         };
-        let request = Request { data, met: None, answer: None, heard: false, needed: false };
-        self.open.insert(id, request);
+        let entered = Request { data, met: None, answer: None, heard: false, needed: false };
+        self.open.insert(request.id, entered);
     }
 
     /// What a request writes, or where what it reads is gathered; `None` for what is no request of the table.
@@ -107,8 +107,10 @@ impl Requests {
     pub(crate) fn hear(&mut self, id: u64, host: &mut HostBuffer<'_>) -> Option<Result<SimTime>> {
         let request = self.open.get_mut(&id)?;
         let answer = request.answer.take()?;
-        if let (Ok(_), HostBuffer::Read(out)) = (&answer, host) {
-            out.copy_from_slice(&request.data);
+        match (&answer, host) {
+            (Ok(_), HostBuffer::Read(out)) => out.copy_from_slice(&request.data),
+            (Ok(_), HostBuffer::Lend(take)) => take(0, &request.data),
+            _ => {}
         }
         request.heard = true;
         if !request.needed {
@@ -267,7 +269,7 @@ mod tests {
                 self.broken = Some(DeviceError::input("broken"));
                 return Ok(Some(now));
             }
-            self.requests.enter(request.id, host);
+            self.requests.enter(request, host);
             if let Some(last) = self.last.replace(request.id) {
                 self.requests.data_mut(last).unwrap().fill(7);
                 self.requests.answer(last, Ok(now));
@@ -318,8 +320,8 @@ mod tests {
         let write = HostRequest::new(HostOp::Write, Lba(10), Blocks(2)).numbered(4);
         let read = HostRequest::new(HostOp::Read, Lba(11), Blocks(1)).numbered(5);
         let mut out = [0; 512];
-        requests.enter(4, &HostBuffer::Write(&data));
-        requests.enter(5, &HostBuffer::Read(&mut out));
+        requests.enter(&write, &HostBuffer::Write(&data));
+        requests.enter(&read, &HostBuffer::Read(&mut out));
         assert!(requests.needs(4) && !requests.needs(6));
         assert!(requests.hear(4, &mut HostBuffer::None).is_none(), "nothing is known yet");
         requests.answer(4, Ok(SimTime(9)));
@@ -338,7 +340,8 @@ mod tests {
     #[test]
     fn what_failed_in_part_has_failed() {
         let (mut requests, mut out) = (Requests::default(), [3; 512]);
-        requests.enter(0, &HostBuffer::Read(&mut out));
+        let read = HostRequest::new(HostOp::Read, Lba(0), Blocks(1));
+        requests.enter(&read, &HostBuffer::Read(&mut out));
         assert!(
             requests.failed(0, &DeviceError::input("bad")) && !requests.failed(1, &DeviceError::input("bad"))
         );

@@ -42,6 +42,18 @@ pub trait Medium {
         self.write(pba, &data)
     }
 
+    /// Reads `blocks` from `pba` on, which `take` gets in pieces that follow each other: uncopied where the medium has them in
+    /// memory.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    fn lend(&mut self, pba: Pba, blocks: Blocks, take: &mut dyn FnMut(&[u8])) -> Result<(), Self::Error> {
+        let mut data = vec![0; at(blocks)];
+        self.read(pba, &mut data)?;
+        take(&data);
+        Ok(())
+    }
+
     /// Counts as having read `blocks` from `pba`, and answers `true`, where the medium can copy them itself in a later
     /// [`write_parts`](Self::write_parts); they are not written to until then. `false`: nothing was done.
     ///
@@ -63,7 +75,6 @@ pub enum WritePart<'a> {
 }
 
 /// The host's buffer of a request.
-#[derive(Debug)]
 pub enum HostBuffer<'a> {
     /// There is none: flush, discard, background work, recovery.
     None,
@@ -71,6 +82,18 @@ pub enum HostBuffer<'a> {
     Write(&'a [u8]),
     /// Where the data of a read go.
     Read(&'a mut [u8]),
+    /// Who takes the data of a read, in any order: where in them a piece begins, in bytes, and the piece. What comes later
+    /// overrides what came before.
+    Lend(&'a dyn Fn(usize, &[u8])),
+}
+
+/// For pieces that follow each other: has `take` know where each begins, the first at `from`.
+pub fn following(from: usize, take: &dyn Fn(usize, &[u8])) -> impl FnMut(&[u8]) {
+    let mut to = from;
+    move |piece| {
+        take(to, piece);
+        to += piece.len();
+    }
 }
 
 /// Where what an operation read is kept.
@@ -168,9 +191,14 @@ impl Executor {
 
     /// The parts of the host's buffer that read as zeroes; done after the operations, because it overrides them.
     pub fn finish(plan: &Plan, host: &mut HostBuffer<'_>) {
-        if let HostBuffer::Read(out) = host {
-            for &(from, blocks) in plan.zeroes() {
-                out[at(from)..at(from + blocks)].fill(0);
+        for &(from, blocks) in plan.zeroes() {
+            let all = at(from)..at(from + blocks);
+            match host {
+                HostBuffer::Read(out) => out[all].fill(0),
+                HostBuffer::Lend(take) => {
+                    all.clone().step_by(FILL).for_each(|at| take(at, &ZEROES[..FILL.min(all.end - at)]));
+                }
+                HostBuffer::None | HostBuffer::Write(_) => {}
             }
         }
     }
@@ -183,9 +211,24 @@ impl Executor {
         medium: &mut M,
     ) -> Result<(), M::Error> {
         let (media, end) = (plan.ops()[op.0 as usize], plan.pieces(op)[0].end);
-        if let (Endpoint::Host(from), HostBuffer::Read(out)) = (end, host) {
-            self.kept.push(Kept::Host(at(from)));
-            return medium.read(media.pba, &mut out[at(from)..at(from + media.blocks)]);
+        match (end, host) {
+            (Endpoint::Host(from), HostBuffer::Read(out)) => {
+                self.kept.push(Kept::Host(at(from)));
+                return medium.read(media.pba, &mut out[at(from)..at(from + media.blocks)]);
+            }
+            (Endpoint::Host(from), HostBuffer::Lend(take)) => {
+                let mut take = following(at(from), take);
+                if self.last_use(plan, op) == op {
+                    self.kept.push(Kept::Nowhere);
+                    return medium.lend(media.pba, media.blocks, &mut take);
+                }
+                let first = self.stage(media.blocks);
+                self.kept.push(Kept::Staging(first));
+                medium.read(media.pba, &mut self.staging[first..self.staged])?;
+                take(&self.staging[first..self.staged]);
+                return Ok(());
+            }
+            _ => {}
         }
         if media.blocks >= WORTH_WAITING && medium.read_later(media.pba, media.blocks)? {
             self.kept.push(Kept::Medium);
@@ -292,7 +335,7 @@ impl Executor {
         let of_host = |from: usize| match host {
             HostBuffer::Write(data) => &data[from..from + len],
             HostBuffer::Read(data) => &data[from..from + len],
-            HostBuffer::None => panic!("a plan with host data and no buffer"),
+            HostBuffer::None | HostBuffer::Lend(_) => panic!("a plan with host data and no buffer"),
         };
         match piece.end {
             Endpoint::Host(from) => Some(of_host(at(from))),
@@ -432,5 +475,22 @@ mod tests {
         for to in [90, 300] {
             assert_eq!(medium.0[to * 512..(to + 100) * 512], before[100 * 512..200 * 512], "{to}");
         }
+    }
+    /// What a read hands over piece by piece is what it puts into a buffer: also where a write needs it, and where it reads as zeroes.
+    #[test]
+    fn what_is_lent_is_what_is_read() {
+        let before: Vec<u8> = (1..500u32).flat_map(|i| [i as u8; 512]).collect();
+        let mut plan = Plan::new(true, false);
+        plan.read_to_host(Cause::Host, Pba(20), Blocks(100), Blocks(100));
+        let second = plan.read_to_host(Cause::Host, Pba(300), Blocks(100), Blocks(0));
+        plan.write(Cause::Host, Pba(350), Blocks(20), Endpoint::Staged(second, Blocks(10)));
+        plan.zero_to_host(Blocks(30), Blocks(FILL as u64 / 512 + 9));
+        let (mut read, lent) = (vec![0xee; 200 * 512], std::cell::RefCell::new(vec![0xee; 200 * 512]));
+        let mut media = [Lazy(before.clone()), Lazy(before)];
+        Executor::default().run(&plan, HostBuffer::Read(&mut read), &mut media[0]).unwrap();
+        let take = |at: usize, piece: &[u8]| lent.borrow_mut()[at..at + piece.len()].copy_from_slice(piece);
+        Executor::default().run(&plan, HostBuffer::Lend(&take), &mut media[1]).unwrap();
+        assert!(read == *lent.borrow() && media[0].0 == media[1].0);
+        assert_eq!([read[29 * 512], read[30 * 512], read[103 * 512], read[199 * 512]], [74, 0, 24, 120]);
     }
 }

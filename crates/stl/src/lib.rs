@@ -15,7 +15,7 @@ pub mod registry;
 pub mod request;
 pub mod walk;
 
-pub use bytes::{Executor, HostBuffer, Medium, WritePart};
+pub use bytes::{Executor, HostBuffer, Medium, WritePart, following};
 pub use counted::{Counted, counted};
 pub use entry::{BuildContext, LayerEntry, Metadata};
 pub use layer::{Capabilities, Facts, Independent, Record, StepEnd, TranslationLayer, zones_of};

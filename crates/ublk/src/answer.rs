@@ -4,6 +4,7 @@ use crate::abi::{Op, Packed, Request, data_at};
 use parking_lot::Mutex;
 use smrlab_device::{Device, DeviceError};
 use smrlab_units::{Blocks, Lba, Zone, ZoneAction, ZoneKind};
+use std::cell::Cell;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -51,7 +52,7 @@ impl Disk {
         let moved = |done: Result<(), i32>| done.map(|()| bytes as i32);
         let plain = |done: smrlab_device::Result<()>| done.map(|()| 0).map_err(|e| errno(&e));
         let done = match request.op {
-            Some(Op::Read) => moved(self.read(tag, at, bytes, buffer)),
+            Some(Op::Read) => moved(self.read(tag, at, bytes)),
             Some(Op::Write) => {
                 moved(self.fetch(tag, bytes, buffer).and_then(|()| self.write(at, buffer, request.fua)))
             }
@@ -77,10 +78,15 @@ impl Disk {
         self.device.zone(action, Some(Lba(request.start)))
     }
 
-    fn read(&self, tag: u16, at: u64, bytes: u64, buffer: &mut Vec<u8>) -> Result<(), i32> {
-        buffer.resize(bytes as usize, 0);
-        self.device.read(at, buffer).map_err(|e| errno(&e))?;
-        self.give(tag, buffer)
+    fn read(&self, tag: u16, at: u64, bytes: u64) -> Result<(), i32> {
+        let given = Cell::new(Ok(()));
+        let take = |from, piece: &[u8]| {
+            if given.get().is_ok() {
+                given.set(self.give(tag, from, piece));
+            }
+        };
+        self.device.lend(at, bytes, &take).map_err(|e| errno(&e))?;
+        given.get()
     }
 
     fn write(&self, at: u64, data: &[u8], fua: bool) -> Result<(), i32> {
@@ -93,9 +99,10 @@ impl Disk {
         self.data.read_exact_at(buffer, data_at(tag)).map_err(|e| -e.raw_os_error().unwrap_or(libc::EIO))
     }
 
-    /// Hands over the data of a read.
-    fn give(&self, tag: u16, data: &[u8]) -> Result<(), i32> {
-        self.data.write_all_at(data, data_at(tag)).map_err(|e| -e.raw_os_error().unwrap_or(libc::EIO))
+    /// Hands over the data of a read, or those from a byte on.
+    fn give(&self, tag: u16, from: usize, data: &[u8]) -> Result<(), i32> {
+        let at = data_at(tag) + from as u64;
+        self.data.write_all_at(data, at).map_err(|e| -e.raw_os_error().unwrap_or(libc::EIO))
     }
 
     /// Writes at the write pointer of a zone; answers where that was.
@@ -126,7 +133,7 @@ impl Disk {
             out.len() < most
         });
         all.map_err(|e| errno(&e))?;
-        self.give(tag, &out)?;
+        self.give(tag, 0, &out)?;
         Ok(WHOLE)
     }
 }

@@ -319,7 +319,7 @@ mod tests {
         let mut bytes = MemberBytes::new((Vec::new(), vec![store.clone()]), None, Arc::default(), false);
         let (now, ticket, data) = (SimTime::ZERO, Ticket(3), [7; 512]);
         let request = HostRequest::new(HostOp::Write, Lba(0), Blocks(1)).numbered(9);
-        bytes.requests.enter(9, &HostBuffer::Write(&data));
+        bytes.requests.enter(&request, &HostBuffer::Write(&data));
         let ask = |bytes: &mut MemberBytes, lba| {
             let mut plan = MemberPlan::new(true);
             let own = HostRequest { lba: Lba(lba), ..request };

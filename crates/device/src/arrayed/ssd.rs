@@ -3,7 +3,7 @@
 use crate::error::Result;
 use crate::store::Store;
 use serde_json::{Value, json};
-use smrlab_stl::{HostBuffer, HostRequest};
+use smrlab_stl::{HostBuffer, HostRequest, following};
 use smrlab_units::BLOCK_BYTES;
 use std::sync::Arc;
 
@@ -30,6 +30,9 @@ impl SsdBytes {
         let kind = match host {
             HostBuffer::Read(out) => self.store.read(at, out).map(|()| 0)?,
             HostBuffer::Write(data) => self.store.write(at, data).map(|()| 1)?,
+            HostBuffer::Lend(take) => {
+                self.store.lend(at, blocks * BLOCK_BYTES, &mut following(0, take)).map(|()| 0)?
+            }
             HostBuffer::None => return Ok(()),
         };
         let counts = &mut self.counts[kind];

@@ -22,6 +22,17 @@ pub trait Store: Send + Sync {
     /// What the operating system answers.
     fn read(&self, offset: u64, buf: &mut [u8]) -> Result<()>;
 
+    /// Reads `len` bytes from `offset` on, which `take` gets in pieces that follow each other: uncopied where they are in memory.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    fn lend(&self, offset: u64, len: u64, take: &mut dyn FnMut(&[u8])) -> Result<()> {
+        let mut buf = vec![0; len as usize];
+        self.read(offset, &mut buf)?;
+        take(&buf);
+        Ok(())
+    }
+
     /// Writes `buf` at `offset`.
     ///
     /// # Errors

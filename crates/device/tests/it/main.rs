@@ -13,6 +13,7 @@ mod every_cut;
 mod exactness;
 mod fuzzed;
 mod large;
+mod lent;
 mod parts;
 mod power;
 mod power_loss;

@@ -1,0 +1,163 @@
+//! What of a medium survives: its log, flushes, and checkpoints.
+
+use super::{BATCH, Medium, MoreRecords, ShingleLog};
+use crate::entry::Entry;
+use crate::error::{DeviceError, Result};
+use crate::log::{Checkpoint, Log};
+use crate::run_map::WriteRun;
+use crate::scan::Position;
+use crate::tag;
+use parking_lot::MutexGuard;
+use smrlab_stl::Record;
+
+impl Medium {
+    /// Makes everything so far durable: first the data, then the log with a mark that says so. What others write
+    /// meanwhile is not said to be. Answers whether there was anything to do; else it costs next to nothing.
+    ///
+    /// # Errors
+    /// What the operating system answers; every later call fails then, because what it had yet to write may be gone.
+    pub fn sync(&self) -> Result<bool> {
+        let Some(wanted) = self.position() else { return Ok(false) };
+        let mut durable = self.durable.lock();
+        if let Some(e) = &durable.failed {
+            return Err(e.clone());
+        }
+        if durable.upto >= wanted {
+            return Ok(false);
+        }
+        match self.sync_all() {
+            Ok(upto) => durable.upto = upto,
+            Err(e) => {
+                let text = format!("an earlier flush failed ({e}): start the device again");
+                durable.failed = Some(DeviceError::new(libc::EIO, text));
+                return Err(e);
+            }
+        }
+        Ok(true)
+    }
+
+    fn position(&self) -> Option<Position> {
+        self.state.read().log.as_ref().map(Log::position)
+    }
+
+    /// Answers up to where everything is durable now.
+    fn sync_all(&self) -> Result<Position> {
+        let mut upto = self.position().unwrap_or_default();
+        self.store.sync()?;
+        let current = match &mut self.state.write().log {
+            Some(log) => {
+                let alone = log.position() == upto;
+                log.mark(upto)?;
+                if alone {
+                    upto = log.position();
+                }
+                Some(log.file())
+            }
+            None => None,
+        };
+        let older = self.older.lock().clone();
+        for file in older.into_iter().chain(current) {
+            file.sync_data().map_err(|e| DeviceError::io("making the log durable", &e))?;
+        }
+        Ok(upto)
+    }
+
+    /// Keeps a record of the layer: it survives the process at once and the machine after [`sync`](Self::sync).
+    ///
+    /// # Errors
+    /// When the disk is full.
+    pub fn keep(&self, tag: u32, words: [u64; 3]) -> Result<()> {
+        match &mut self.state.write().log {
+            Some(log) => log.append(Entry { tag: tag::LAYER | tag, words }),
+            None => Ok(()),
+        }
+    }
+
+    /// Keeps records that hold together: a process that ends in the middle of it leaves none of them.
+    ///
+    /// # Errors
+    /// When the disk is full.
+    pub fn keep_all(&self, records: &[Record]) -> Result<()> {
+        match &mut self.state.write().log {
+            Some(log) => log.append_all(&records.iter().map(Entry::from).collect::<Vec<_>>()),
+            None => Ok(()),
+        }
+    }
+
+    /// Writes a checkpoint of a medium without a layer; see [`begin_checkpoint`](Self::begin_checkpoint).
+    ///
+    /// # Errors
+    /// As there.
+    pub fn checkpoint(&self, anyway: bool) -> Result<()> {
+        match self.wants_checkpoint(anyway)? {
+            true => self.begin_checkpoint(anyway, &|_| ())?.map_or(Ok(()), Begun::finish),
+            false => Ok(()),
+        }
+    }
+
+    /// Whether the log has grown long, or there is anything in it and `anyway`. If so it is made durable, so that little
+    /// is left to be when the next one is begun.
+    ///
+    /// # Errors
+    /// What the operating system answers.
+    pub fn wants_checkpoint(&self, anyway: bool) -> Result<bool> {
+        let file = self.state.read().log.as_ref().filter(|log| due(log, anyway)).map(Log::file);
+        let Some(file) = file else { return Ok(false) };
+        file.sync_data().map_err(|e| DeviceError::io("making the log durable", &e))?;
+        Ok(true)
+    }
+
+    /// Begins a checkpoint if [it is due](Self::wants_checkpoint); `more` adds what the layer keeps, and nothing may change
+    /// the layer meanwhile. It may change while the checkpoint is [finished](Begun::finish).
+    ///
+    /// # Errors
+    /// What the operating system answers; the old checkpoint and the logs remain then.
+    pub fn begin_checkpoint(&self, anyway: bool, more: &MoreRecords<'_>) -> Result<Option<Begun<'_>>> {
+        let alone = self.alone.lock();
+        let mut state = self.state.write();
+        let ShingleLog { shingle, log } = &mut *state;
+        let Some(log) = log.as_mut().filter(|log| due(log, anyway)) else { return Ok(None) };
+        let mut records = Vec::new();
+        more(&mut |tag, words| records.push(Ok(Entry { tag: tag::LAYER | tag, words })));
+        let older = log.file();
+        let checkpoint = log.rotate((shingle.runs().len() + records.len()) as u64)?;
+        self.older.lock().push(older);
+        Ok(Some(Begun { medium: self, checkpoint, records, _alone: alone }))
+    }
+}
+
+/// A checkpoint of which the runs are still to be copied, while writes go on: the new log has all of these, and replayed
+/// over the copy they give the medium as it is (see [`Shingle::copy_from`]).
+#[must_use]
+pub struct Begun<'a> {
+    medium: &'a Medium,
+    checkpoint: Checkpoint,
+    records: Vec<Result<Entry>>,
+    _alone: MutexGuard<'a, ()>,
+}
+
+impl Begun<'_> {
+    /// Copies the runs and writes the checkpoint.
+    ///
+    /// # Errors
+    /// As [`Medium::checkpoint`].
+    pub fn finish(self) -> Result<()> {
+        let Self { medium, checkpoint, records, .. } = self;
+        let (mut next, mut runs) = (Some(0), Vec::with_capacity(BATCH));
+        let runs = std::iter::from_fn(|| {
+            runs.clear();
+            next = medium.state.read().shingle.copy_from(next?, BATCH, &mut runs);
+            let run = |r: &WriteRun| Ok(Entry { tag: tag::RUN, words: [r.start, r.end, r.seq] });
+            (!runs.is_empty()).then(|| runs.iter().map(run).collect::<Vec<_>>())
+        });
+        // What was copied may be later than what was durable: it has to be, and its records, before the checkpoint counts.
+        let durable = std::iter::once_with(|| medium.sync().err().map(Err)).flatten();
+        checkpoint.write(records.into_iter().chain(runs.flatten()).chain(durable))?;
+        medium.older.lock().clear();
+        Ok(())
+    }
+}
+
+fn due(log: &Log, anyway: bool) -> bool {
+    log.wants_checkpoint() || (anyway && !log.is_empty())
+}
