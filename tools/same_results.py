@@ -27,6 +27,16 @@ TRACES = [
     "synth:sequential,requests=3000,size=4KiB,write=0%",
     "synth:zipf,requests=3000,size=4KiB,write=33%",
 ]
+# Where a prefill and a rebuild take next to nothing.
+SMALL = "tiny"
+PREFILLED = [
+    *(f"layer='{layer}'" for layer in LAYERS),
+    "array='raid5,disks=4,fail=1@1s,replace=2s'\nlayer='s-block'",
+    "array='mirror,disks=4,copies=2'\nlayer='disk-cache'",
+    "array='dvs,disks=4,overprovision=40%,segment=8,chunk=4KiB,ssd_write=1MiB,ssd_read=1MiB'\nlayer='cmr'",
+    "stack='ssd-cache,write=1MiB / raid6,disks=5 / log'",
+    "stack='dm-zoned,reserved=2 / zoned,zone=64KiB,conventional=20%'",
+]
 MODES = [
     "",
     "arrivals='closed,depth=4'",
@@ -36,7 +46,7 @@ MODES = [
 
 
 def specs(drives: list[str]) -> Iterator[str]:
-    """A file's text for each run: modes take turns, so that each meets every layer on some drive."""
+    """A file's text for each run: modes take turns, so that each meets every layer on some drive; prefilled runs."""
     modes = itertools.cycle(MODES)
     for drive in drives:
         for trace in TRACES:
@@ -52,6 +62,9 @@ def specs(drives: list[str]) -> Iterator[str]:
             # A run of one drive without logs takes a shorter way.
             for layer in LAYERS:
                 yield f"{bare}layer='{layer}'\n"
+    for trace, drive in itertools.product(TRACES, PREFILLED):
+        filled = f"drive='{SMALL}'\ntrace='{trace}'\nwrap='prefilled'\nprefill='60%'\n"
+        yield f"{filled}requests=true\nmedia_log=true\n{drive}\n"
 
 
 def answer(text: str) -> str:
