@@ -52,7 +52,44 @@ fn identified(model: &str, layer: &str, filled: bool) -> (Identity, Truth) {
     for e in &id.evidence {
         eprintln!("    {}: {}", e.test, e.saw);
     }
+    on_record(&format!("{model} {layer}{}", if filled { "" } else { " empty" }), &id);
     (id, truth)
+}
+
+/// Five digits: what another processor rounds otherwise does not show.
+fn number(value: f64) -> String {
+    if value.abs() < 1e-9 { "0".to_owned() } else { format!("{value:.4e}") }
+}
+
+/// Holds all that is said of a drive, and what it cost, against the record, a line for each piece of evidence: the tests hold the results
+/// against the truth within tolerances, here a change of the method shows. `SMRLAB_RECORD=/tmp/lines cargo test -p smrlab-probe` puts
+/// the lines into a file; `sort -u` of those of drives with layers is the record.
+fn on_record(name: &str, id: &Identity) {
+    let numbers = [id.confidence, id.rpm, id.cache_place.unwrap_or(-1.0), id.quality.seconds].map(number);
+    let band = id.band.map(|b| (b.blocks, b.end, number(b.spread), number(b.rewrite_s)));
+    let along: Vec<_> = id.bands_along.iter().map(|b| (b.lba, b.blocks)).collect();
+    let idle = id.idle.as_ref().map(|i| (number(i.after_s), number(i.band_s), i.piece));
+    let mut lines = vec![format!(
+        "{numbers:?} {} requests {:?} {band:?} {along:?} {:?} {idle:?}; {}",
+        id.quality.requests, id.cache_size, id.toward, id.answer
+    )];
+    for e in &id.evidence {
+        let sums = e.points.iter().fold([0.0; 2], |[a, b], p| [a + p.0, b + p.1]).map(number);
+        lines.push(format!("{}: {}: {} ({} {:?} {sums:?})", e.test, e.did, e.saw, e.points.len(), e.axes));
+    }
+    let said: Vec<String> = lines.iter().enumerate().map(|(i, line)| format!("{name} {i}: {line}")).collect();
+    if let Some(path) = std::env::var_os("SMRLAB_RECORD") {
+        let mut file = std::fs::OpenOptions::new().append(true).create(true).open(path).unwrap();
+        std::io::Write::write_all(&mut file, format!("{}\n", said.join("\n")).as_bytes()).unwrap();
+        return;
+    }
+    let own = |line: &&str| {
+        let number = line.strip_prefix(name).and_then(|rest| rest.trim_start().split(':').next());
+        number.is_some_and(|n| n.parse::<usize>().is_ok())
+    };
+    let recorded: Vec<&str> = include_str!("record.txt").lines().filter(own).collect();
+    let missing = said.iter().find(|line| !recorded.contains(&&line[..]));
+    assert_eq!((missing, said.len()), (None, recorded.len()), "{name}: not on record");
 }
 
 const DRIVE: &str = "modern-7200,capacity=20GB";

@@ -2,6 +2,8 @@
 
 #[path = "support/made.rs"]
 mod made;
+#[path = "support/record.rs"]
+mod record;
 #[path = "support/truth.rs"]
 mod truth;
 
@@ -16,7 +18,9 @@ use smrlab_units::{Blocks, Dir, Lba, SimTime};
 use truth::{model, target, wrong, wrong_seeks, wrong_zones};
 
 fn extraction(model: &DriveModel, noise_us: u64, options: ExtractOptions) -> Extraction {
-    truth::seeded(model, noise_us, options, 7).unwrap_or_else(|e| panic!("{}: {e}", model.name()))
+    let e = truth::seeded(model, noise_us, options, 7).unwrap_or_else(|e| panic!("{}: {e}", model.name()));
+    record::check(model.name(), noise_us, options, &e);
+    e
 }
 
 fn check_all(model: &DriveModel, e: &Extraction) {
@@ -249,12 +253,14 @@ fn what_was_measured_is_kept_and_not_measured_again() {
     while !out.done(ExtractOptions::default()) {
         sittings += 1;
         assert!(sittings < 50);
-        let zones = out.zones.len();
-        match extract(&mut t, &mut StopAfter(3000.into()), ExtractOptions::default(), &mut out, &mut |_| ()) {
+        let (zones, mut kept) = (out.zones.len(), None);
+        let mut keep = |known: &Extraction| kept = Some(known.clone());
+        match extract(&mut t, &mut StopAfter(3000.into()), ExtractOptions::default(), &mut out, &mut keep) {
             Ok(()) => {}
             Err(e) => assert_eq!(e, ProbeError::Interrupted),
         }
         assert!(out.zones.len() >= zones);
+        assert_eq!(kept.as_ref(), Some(&out), "what it took is kept with what was found, however it ended");
     }
     assert!(sittings > 1, "it was stopped at least once");
     assert_eq!(out.zones, whole.zones);
