@@ -144,7 +144,7 @@ impl OnMedia {
         }
         inner.zeroes().iter().for_each(|&(at, blocks)| plan.zero_to_host(at, blocks));
         plan.set_extents(inner.extents());
-        plan.set_zones_reset(inner.zones_reset());
+        inner.zones_reset().iter().for_each(|zone| plan.reset_zone(zone.clone()));
         full
     }
 

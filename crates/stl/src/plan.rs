@@ -148,7 +148,7 @@ pub struct Plan {
     ack: Option<(u32, u32)>,
     outcome: Outcome,
     extents: u32,
-    zones_reset: u32,
+    zones_reset: Vec<Range<u64>>,
     wants_data: bool,
     wants_records: bool,
 }
@@ -178,7 +178,7 @@ impl Plan {
         self.ack = None;
         self.outcome = Outcome::Done;
         self.extents = 1;
-        self.zones_reset = 0;
+        self.zones_reset.clear();
     }
 
     /// Whether pieces are collected.
@@ -327,15 +327,15 @@ impl Plan {
         self.extents = extents;
     }
 
-    /// So many zones, none of which was empty, are reset.
-    pub fn set_zones_reset(&mut self, zones: u32) {
-        self.zones_reset = zones;
+    /// A zone that was not empty, these LBAs, is reset: what it held is gone.
+    pub fn reset_zone(&mut self, zone: Range<u64>) {
+        self.zones_reset.push(zone);
     }
 
-    /// How many zones are reset that were not empty.
+    /// The zones that are reset and were not empty.
     #[inline]
-    pub fn zones_reset(&self) -> u32 {
-        self.zones_reset
+    pub fn zones_reset(&self) -> &[Range<u64>] {
+        &self.zones_reset
     }
 
     /// Adds operation `op` of `other`, whose own operations have other numbers here: `id` says which.

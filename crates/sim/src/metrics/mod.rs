@@ -308,10 +308,15 @@ impl Metrics {
     pub fn served(&mut self, arrival: SimTime, request: &HostRequest, executed: &TimedPlan<'_>) {
         self.executed(executed);
         let plan = executed.plan;
-        if let Outcome::Refused { why, lba } = plan.outcome() {
-            return self.refused(arrival, request, &executed.served, (why, lba));
-        }
         let work = Work { ops: plan.ops().len() as u64, extents: u64::from(plan.extents()) };
+        match plan.outcome() {
+            Outcome::Refused { why, lba } => {
+                return self.refused(arrival, request, &executed.served, (why, lba));
+            }
+            // Where it was written is known now.
+            Outcome::Appended(at) => self.updates.add(at, request.blocks, work.ops, work.extents),
+            Outcome::Done => {}
+        }
         self.counted(arrival, request, &executed.served, work);
     }
 
@@ -349,7 +354,7 @@ impl Metrics {
                 self.war_writes.add(ops, extents);
                 self.updates.add(request.lba, request.blocks, ops, extents);
             }
-            // What lies behind a write pointer was never written before.
+            // The layer alone knows where it was written.
             HostOp::Append => self.war_writes.add(ops, extents),
             _ => {}
         }
@@ -418,9 +423,9 @@ impl Metrics {
         if !executed.plan.cleanings().is_empty() {
             self.cleaned(executed);
         }
-        if executed.plan.zones_reset() > 0 {
+        if !executed.plan.zones_reset().is_empty() {
             let at = executed.served.ack.since(self.origin);
-            self.timeline.reset(at, u64::from(executed.plan.zones_reset()));
+            self.timeline.reset(at, executed.plan.zones_reset().len() as u64);
         }
     }
 

@@ -9,7 +9,7 @@ use super::taken::Taken;
 use crate::error::RunError;
 use smrlab_disk::{Geometry, Interference};
 use smrlab_drive::TimedPlan;
-use smrlab_stl::{Cause, Endpoint, HostRequest, MediaOp, OpId, Plan};
+use smrlab_stl::{Cause, Endpoint, HostRequest, MediaOp, OpId, Outcome, Plan};
 use smrlab_units::{Blocks, Dir, HostOp, Lba, Pba};
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -125,7 +125,8 @@ impl Disk {
             // Nothing was done, and nothing is delivered that could be wrong.
             return;
         }
-        let base = request.filter(|r| r.op == HostOp::Write).map_or(NEVER, |r| self.fresh(r.blocks));
+        let writes = request.filter(|r| matches!(r.op, HostOp::Write | HostOp::Append));
+        let base = writes.map_or(NEVER, |r| self.fresh(r.blocks));
         self.read_ends.clear();
         self.staged.clear();
         for (i, op) in plan.ops()[..done].iter().enumerate() {
@@ -137,13 +138,18 @@ impl Disk {
         }
         match request {
             Some(r) if r.op == HostOp::Read => self.check(plan, done, r),
-            Some(r) if r.op == HostOp::Write => {
-                self.expected.set(TagRun { first: r.lba.0, blocks: r.blocks.0, tag: base });
+            Some(r) if writes.is_some() => {
+                let at = if let Outcome::Appended(at) = plan.outcome() { at } else { r.lba };
+                self.expected.set(TagRun { first: at.0, blocks: r.blocks.0, tag: base });
             }
             Some(r) if r.op == HostOp::Discard && self.discards => {
                 self.expected.set(TagRun { first: r.lba.0, blocks: r.blocks.0, tag: ZEROED });
             }
             _ => {}
+        }
+        // What a zone held that is reset reads as zeroes, or is refused.
+        for zone in plan.zones_reset() {
+            self.expected.set(TagRun { first: zone.start, blocks: zone.end - zone.start, tag: ZEROED });
         }
     }
 

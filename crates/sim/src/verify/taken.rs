@@ -14,8 +14,11 @@ fn fault(read: &HostRequest, what: &str) -> RunError {
 }
 
 impl Taken {
+    /// Of an append nobody knows where it goes before it is carried out; nothing of its zone overtakes it.
     pub(super) fn add(&mut self, write: &HostRequest) {
-        self.0.push(*write);
+        if write.op == HostOp::Write {
+            self.0.push(*write);
+        }
     }
 
     /// The newest one that was sent before `read` and of which that asks for a block.

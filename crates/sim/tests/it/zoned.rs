@@ -93,6 +93,44 @@ fn zone_commands_of_a_trace_are_carried_out() {
     assert_eq!((cache("open_zones"), cache("used_zones_closed")), (1, 1));
 }
 
+/// What is followed of zones: appends, what a reset takes away, and what is written there then. And an append counts as a write of where
+/// it went: its blocks can be read, and a write there after a reset is an update.
+#[test]
+fn appends_and_resets_are_followed_and_counted_as_what_they_did() {
+    let path = std::env::temp_dir().join(format!("zones-followed-{}.csv", std::process::id()));
+    let lines = "arrival_ns,op,lba,blocks\n\
+        0,write,0,8\n\
+        1000,append,0,8\n\
+        2000,read,0,16\n\
+        3000,zone-reset,20,1\n\
+        4000,read,0,16\n\
+        5000,append,0,8\n\
+        6000,read,0,8\n\
+        7000,write,8,8\n\
+        8000,append,32,8\n\
+        9000,read,32,8\n\
+        9500,zone-reset,0,64\n\
+        9600,read,32,8\n";
+    std::fs::write(&path, lines).unwrap();
+    for (drive, scheduler) in [
+        ("tiny", "fcfs"),
+        ("tiny", "sptf,depth=8"),
+        ("tiny,write_cache=on,cache_size=64KiB,segments=8", "look"),
+    ] {
+        let r = done(&format!(
+            "drive = '{drive}'\nlayer = 'zoned,zone=32blk,conventional=0%'\nscheduler = '{scheduler}'\nverify_media = true\n\
+             trace = '{}:csv'",
+            path.display()
+        ));
+        let host = ["writes", "appends", "updates", "reads_unwritten"]
+            .map(|name| r.json["host"][name].as_u64().unwrap());
+        assert_eq!(host, [5, 3, 2, 0], "{drive}, {scheduler}");
+        assert_eq!(r.json["verify"]["ok"], true, "{drive}, {scheduler}");
+        assert!(r.json.get("refusals").is_none(), "{}", r.json["refusals"]);
+    }
+    std::fs::remove_file(&path).unwrap();
+}
+
 /// Windows of a second, by hand: which zones are open, closed and full at the end of each, how many were reset, and how many requests were refused.
 #[test]
 fn zones_over_time_are_those_that_were_opened_filled_and_reset_by_then() {

@@ -133,18 +133,18 @@ impl Zoned {
     }
 
     fn act(&mut self, action: ZoneAction, range: Range<u64>, plan: &mut Plan) {
-        let mut records = Vec::new();
-        let done = self.table.act(action, range, &mut |zone, state| records.push(record(zone, state)));
-        match done {
-            Ok(()) => {
-                if action == ZoneAction::Reset && !records.is_empty() {
-                    self.reset = true;
-                    self.resets += records.len() as u64;
-                    plan.set_zones_reset(records.len() as u32);
-                }
-                records.into_iter().for_each(|r| plan.record(r));
+        let mut changed = Vec::new();
+        if let Err((why, at)) = self.table.act(action, range, &mut |zone, state| changed.push((zone, state)))
+        {
+            return plan.refuse(why, at);
+        }
+        for (zone, state) in changed {
+            if action == ZoneAction::Reset {
+                self.reset = true;
+                self.resets += 1;
+                plan.reset_zone(self.table.shape.span(zone));
             }
-            Err((why, at)) => plan.refuse(why, at),
+            plan.record(record(zone, state));
         }
     }
 }

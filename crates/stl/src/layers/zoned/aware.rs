@@ -28,13 +28,11 @@ impl HostAware {
         {
             return plan.refuse(why, at);
         }
-        if action == ZoneAction::Reset {
-            plan.set_zones_reset(changed.len() as u32);
-        }
         for (zone, state) in changed {
             plan.record(record(zone, state));
             if action == ZoneAction::Reset {
                 let span = self.table.shape.span(zone);
+                plan.reset_zone(span.clone());
                 self.cache.discard(Lba(span.start), Blocks(span.end - span.start), plan);
                 self.resets += 1;
             }
