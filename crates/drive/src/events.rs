@@ -76,6 +76,11 @@ pub trait Observer {
         let _ = request;
     }
 
+    /// The host will send its first request at `at`: what is done until then is before the run.
+    fn first_at(&mut self, at: SimTime) {
+        let _ = at;
+    }
+
     /// The host sends a request at `at`.
     #[inline]
     fn arrived(&mut self, at: SimTime, request: &HostRequest) {

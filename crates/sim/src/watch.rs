@@ -115,12 +115,14 @@ impl<const EXTRAS: bool> Observer for Watch<EXTRAS> {
         self.total.coming(request);
     }
 
+    fn first_at(&mut self, at: SimTime) {
+        self.total.began(at);
+        self.members.iter_mut().for_each(|m| m.began(at));
+    }
+
     #[inline]
     fn arrived(&mut self, at: SimTime, request: &HostRequest) {
         if EXTRAS {
-            if self.total.first_arrival.is_none() {
-                self.members.iter_mut().for_each(|m| m.began(at));
-            }
             self.verify.iter_mut().for_each(|v| v.arrived(request));
             if self.logs.requests.is_some() {
                 self.spent.arrived(request.id);

@@ -148,6 +148,11 @@ where
     while feed.next_batch()? {
         let rows = feed.len();
         (0..rows.min(AHEAD)).for_each(|i| volume.prefetch(feed.request(i)));
+        if let Some(at) =
+            Some(count).filter(|n| *n == 0 && rows > 0).and_then(|_| sender.next(feed.arrival(0)))
+        {
+            observer.first_at(at);
+        }
         for i in 0..rows {
             if i % CHECK_EVERY == 0 {
                 control.check()?;

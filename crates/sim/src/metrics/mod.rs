@@ -272,7 +272,7 @@ impl Metrics {
         self.updates.prefetch(request.lba);
     }
 
-    /// The run began with a request to another drive of the array.
+    /// The run begins with a request that comes at `at`, to this drive or to another one of the array.
     pub fn began(&mut self, at: SimTime) {
         (self.origin, self.begun) = (at, true);
     }

@@ -45,6 +45,34 @@ fn the_parts_of_a_requests_time_are_the_whole_in_arrays() {
     }
 }
 
+/// A drive dies and is rebuilt before the first request comes: that is before the run, and in no window of it.
+#[test]
+fn what_befalls_drives_before_the_first_request_is_before_the_run() {
+    let path = std::env::temp_dir().join(format!("late-first-{}.csv", std::process::id()));
+    std::fs::write(&path, "arrival_ns,op,lba,blocks\n5000000000,W,8,8\n5100000000,R,8,8\n").unwrap();
+    let text = format!(
+        "drive = 'tiny'\nlayer = 'log'\narray = 'mirror,disks=2,fail=0@100ms,replace=300ms'\nwindow = '100ms'\ntrace = '{}:csv'",
+        path.display()
+    );
+    let r = smrlab_sim::run(&smrlab_sim::Spec::from_toml(&text).unwrap(), &smrlab_sim::Control::new(), None)
+        .unwrap();
+    std::fs::remove_file(&path).unwrap();
+    let table = |name: &str| r.tables.iter().find(|t| t.name == name).unwrap();
+    let seconds = |v: &serde_json::Value, key: &str| v[key].as_f64().unwrap_or(0.0);
+    let (busy, before) = (seconds(&r.json, "busy_s"), seconds(&r.json, "busy_before_s"));
+    let of_rebuild = r.json["time_by_cause_s"]["rebuild"].as_f64().unwrap();
+    assert!(
+        (before - of_rebuild).abs() < 1e-9 && before > 0.5,
+        "{before} of {busy}, {of_rebuild} to rebuild"
+    );
+    let windows: f64 = real(table("timeline"), "busy_share").iter().flatten().map(|share| share * 0.1).sum();
+    assert!((windows - (busy - before)).abs() < 1e-6, "{windows} in windows, {busy} in all");
+    assert!(real(table("members"), "busy_share").iter().flatten().all(|share| *share <= 1.0));
+    for member in r.json["members"].as_array().unwrap() {
+        assert!(seconds(member, "busy_before_s") > 0.2, "{}", member["busy_before_s"]);
+    }
+}
+
 #[test]
 fn the_windows_of_an_arrays_drives_add_up_to_its_own() {
     let d = of("raid5,disks=3", "disk-cache,cache=20%,idle=10ms");
