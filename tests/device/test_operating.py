@@ -188,6 +188,17 @@ def test_a_socket_takes_nobodys_place(make: Make, tmp_path: Path) -> None:
     run("nbdinfo", "--size", first.uri())
 
 
+def test_a_state_is_written_over_no_other_file(make: Make, tmp_path: Path) -> None:
+    device = make(layer="log")
+    mine, state = tmp_path / "s.partial", tmp_path / "s"
+    mine.write_text("mine")
+    for _ in range(2):
+        device.ask("state", path=str(state))
+    with pytest.raises(InputError, match="is no state"):
+        device.ask("state", path=str(mine))
+    assert mine.read_text() == "mine"
+
+
 def test_where_it_was_made_does_not_matter(make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     device = make(listen="unix:here.sock", layer="cmr")

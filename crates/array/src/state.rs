@@ -10,6 +10,8 @@ use smrlab_stl::Plan;
 use smrlab_units::spec::split_item;
 
 const MAGIC: &[u8] = b"smrlab array state 1\n";
+/// How states of drives and of arrays begin, whatever version wrote them.
+const ANY: [&[u8]; 2] = [b"smrlab state ", b"smrlab array state "];
 
 /// See the [module](self).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -76,6 +78,11 @@ impl ArrayState {
     /// Whether a file is such a one, and not the state of one drive.
     pub fn is_one(file: &[u8]) -> bool {
         file.starts_with(MAGIC)
+    }
+
+    /// Whether a file, by its beginning, is a state of a drive or of an array, of this version or another.
+    pub fn is_any(file: &[u8]) -> bool {
+        ANY.iter().any(|kind| file.starts_with(kind))
     }
 
     /// The file.

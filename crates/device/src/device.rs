@@ -13,6 +13,7 @@ use crate::open::{self, Served};
 use crate::raw::Raw;
 use crate::stats::{Counters, Events, Responses};
 use serde_json::{Value, json};
+use smrlab_array::ArrayState;
 use smrlab_units::{BLOCK_BYTES, Lba, SimTime, Zone, ZoneAction, ZoneCondition, ZoneLimits};
 use std::ops::Range;
 use std::sync::Arc;
@@ -394,7 +395,13 @@ impl Device {
     pub fn write_state(&self, path: &std::path::Path) -> Result<Value> {
         let (file, about) = self.engine.state()?;
         let fail = |e| DeviceError::io(format!("writing {}", path.display()), &e);
-        let partial = path.with_extension("partial");
+        let fits = || std::fs::read(path).is_ok_and(|old| old.is_empty() || ArrayState::is_any(&old));
+        if path.exists() && !(path.is_file() && fits()) {
+            let text = format!("{}: is there already, and is no state: name another file", path.display());
+            return Err(DeviceError::input(text));
+        }
+        let mut partial = path.as_os_str().to_owned();
+        partial.push(format!(".{}.partial", std::process::id()));
         let file = file.map_err(fail)?;
         std::fs::write(&partial, file).and_then(|()| std::fs::rename(&partial, path)).map_err(fail)?;
         Ok(about)

@@ -5,6 +5,7 @@ use crate::spec::Spec;
 use serde_json::{Value, json};
 use smrlab_array::ArrayState;
 use smrlab_drive::{Assembled, SavedState};
+use std::io::Read;
 use std::path::Path;
 
 /// Reads the state in a file; that of one drive has no array.
@@ -57,6 +58,9 @@ pub(crate) fn begin(spec: &Spec, drive: &Assembled, array: &str) -> Result<Optio
             return Err(RunError::field(field, "layers in Python have no checkpoint: use a built-in layer"));
         }
     }
+    if let Some(path) = &spec.save_state {
+        replaceable(Path::new(path)).map_err(|e| RunError::field("save_state", format!("{path}: {e}")))?;
+    }
     let Some(path) = &spec.from_state else { return Ok(None) };
     if spec.verify_media {
         let text =
@@ -71,6 +75,20 @@ pub(crate) fn begin(spec: &Spec, drive: &Assembled, array: &str) -> Result<Optio
         member.expect(&drive.drive, &drive.built.resolved, &spec.metadata, blocks).map_err(bad)?;
     }
     Ok(Some(state))
+}
+
+/// Whether a state may be written to `path`: where nothing is, nothing in it, or a state.
+fn replaceable(path: &Path) -> Result<(), &'static str> {
+    if !path.exists() {
+        return Ok(());
+    }
+    let mut beginning = Vec::new();
+    let file = Some(path).filter(|p| p.is_file()).and_then(|p| std::fs::File::open(p).ok());
+    let read = file.is_some_and(|f| f.take(64).read_to_end(&mut beginning).is_ok());
+    if read && (beginning.is_empty() || ArrayState::is_any(&beginning)) {
+        return Ok(());
+    }
+    Err("is there already, and is no state: name another file")
 }
 
 /// Who each drive of a run is.
@@ -92,7 +110,8 @@ pub(crate) fn save(path: &Path, state: ArrayState) -> Result<(), RunError> {
         Ok([one]) => ArrayState { array, members: vec![one] }.encode(),
         Err(members) => ArrayState { array, members }.encode(),
     };
-    let partial = path.with_extension("partial");
+    let mut partial = path.as_os_str().to_owned();
+    partial.push(format!(".{}.partial", std::process::id()));
     let file = file.map_err(fail)?;
     std::fs::write(&partial, file).and_then(|()| std::fs::rename(&partial, path)).map_err(fail)
 }

@@ -182,6 +182,22 @@ fn a_state_of_something_else_is_refused_with_what_to_write() {
     assert!(says("s-block,sblock_blocks=256", &from).contains("damaged"));
 }
 
+/// A state takes the place of a state, and of nothing else: not of the trace that is run, of a folder or a device.
+#[test]
+fn a_state_is_written_over_no_other_file() {
+    let folder = Folder::new("over");
+    let (trace, file, mine) = (part(&folder, 0, 10), folder.file("s"), folder.file("s.partial"));
+    std::fs::write(&mine, "mine").unwrap();
+    for _ in 0..2 {
+        done(&trace, "cmr", &format!("save_state = '{file}'")).unwrap();
+    }
+    for other in [&mine, &folder.file("0-10.csv"), &folder.file("."), &"/dev/null".to_owned()] {
+        let e = done(&trace, "cmr", &format!("save_state = '{other}'")).unwrap_err().to_string();
+        assert!(e.starts_with("save_state: ") && e.contains("is no state"), "{other}: {e}");
+    }
+    assert_eq!(std::fs::read(&mine).unwrap(), b"mine");
+}
+
 /// A share of the caches, on layers of which one has none: that one begins as it is, and its result says so.
 #[test]
 fn a_comparison_fills_the_caches_that_there_are() {
