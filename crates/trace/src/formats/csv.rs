@@ -104,7 +104,7 @@ const PRESETS: &[Preset] = &[
 /// A header whose names say everything.
 fn detect(sample: &Sample<'_>) -> Verdict {
     let sure = Headed::of(sample, &[]).is_some_and(|h| h.columns().is_some());
-    if sure { Verdict::Yes } else { Verdict::No }
+    if sure { Verdict::Said } else { Verdict::No }
 }
 
 fn open(mut input: Input, v: &Values, tolerance: Tolerance) -> Result<Box<dyn TraceSource>, TraceError> {

@@ -52,6 +52,8 @@ pub enum Verdict {
     Maybe,
     /// It is.
     Yes,
+    /// Its first line says so: what others take for it does not count.
+    Said,
 }
 
 /// What opening gives.

@@ -180,6 +180,9 @@ fn a_header_of_our_own_names_says_all() {
         );
         assert_eq!(extents(&b), [(Write, 8, 8), (Flush, 0, 0)]);
         assert_eq!((micros(&b), b.stream), (vec![7, 9], vec![3, 0]));
+        // What follows the header would be another format's, too.
+        let b = rows(format, "arrival_ns,op,lba,blocks,stream\n1000,W,8,16,0\n2000,W,0,8,0\n");
+        assert_eq!(extents(&b), [(Write, 8, 16), (Write, 0, 8)]);
     }
     let b = rows("csv,gap=10ms,all=write", "lba\tblocks\tdevice\n8\t8\t1\n");
     assert_eq!(extents(&b), [(Write, 8, 8)]);
