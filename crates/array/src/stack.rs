@@ -76,8 +76,11 @@ pub struct Stack {
 /// What comes below a layer, filters without a key, and keys that a filter does not have or that were given before.
 pub fn parse(text: &str) -> Result<Stack, SpecError> {
     let (mut arrays, mut layer, mut filters) = (Vec::new(), None, String::new());
-    for part in text.split(BELOW).map(str::trim).filter(|part| !part.is_empty()) {
+    for part in text.split(BELOW).map(str::trim) {
         let (name, pairs) = split_item(part);
+        if name.is_empty() {
+            return Err(SpecError::Other(format!("'{text}' names nothing in one of its parts")));
+        }
         let wrong = |what: &str| Err(SpecError::Other(format!("'{part}' {what}")));
         if layer.is_some() {
             return wrong("stands below a layer: the layer is the last part");
@@ -170,6 +173,9 @@ mod tests {
         assert!(says("cmr / raid5").contains("below a layer"));
         assert!(says("ssd-cache,writes=1GiB / cmr").contains("did you mean 'write'?"));
         assert!(says("ssd-cache,write=1GiB / single / cmr").contains("leave it out"));
+        for text in ["", " / ", "raid5 /  / cmr", " / cmr", "raid5 / "] {
+            assert!(says(text).contains("names nothing in one of its parts"), "{text}");
+        }
         assert!(says("ssd-cache / cmr").contains("does nothing by itself: it is caches on an SSD"));
         assert!(says("bus / raid5 / cmr").contains("rate= in MB/s"));
         assert!(

@@ -97,7 +97,7 @@ pub enum SpecError {
         known: String,
     },
     /// A key that the entry does not have.
-    #[error("{entry} has no parameter '{key}'{}; it accepts: {known}", nearest_hint(.nearest))]
+    #[error("{entry} has no parameter '{key}'{}; it accepts {}", nearest_hint(.nearest), all_of(.known))]
     UnknownKey {
         /// The entry's name.
         entry: String,
@@ -126,6 +126,11 @@ pub enum SpecError {
     /// Anything else; the message says what and what to do.
     #[error("{0}")]
     Other(String),
+}
+
+/// What an entry accepts that has these parameters.
+fn all_of(known: &str) -> String {
+    if known.is_empty() { "none".to_owned() } else { format!("these: {known}") }
 }
 
 fn nearest_hint(nearest: &Option<String>) -> String {
