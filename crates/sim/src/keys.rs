@@ -93,7 +93,7 @@ pub const KEYS: &[Key] = &[
     key("busy_before_s", "busy before", "s", "the part of it before the first request came, which is in no window of the timeline")
         .is("busy_s - sum over timeline.parquet of busy_share * window"),
     key("time_by_cause_s.*", "busy by cause", "s", "busy time by what was done and why")
-        .is("sum over media.parquet of end - start, by cause"),
+        .is("sum over media.parquet of end - start, by cause, and the pauses of layers that say how long a step takes (persistent-cache, host-aware), which are no media operations"),
     key("iops", "IOPS", "requests/s", "requests completed a second, over the whole run")
         .is("requests / makespan_s"),
     key("mb_per_s", "MB/s", "10^6 bytes/s", "bytes read and written by the host a second, over the whole run")
