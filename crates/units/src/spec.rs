@@ -324,6 +324,14 @@ mod tests {
         Param { name: "span", kind: Kind::Size, default: "", doc: "addressed space" },
     ];
 
+    /// A third of the letters and one more may differ.
+    #[test]
+    fn what_is_near_enough_is_a_typing_error() {
+        let of = |name| nearest(name, ["window", "abcd"]);
+        assert_eq!((of("xycd").as_deref(), of("xyzd")), (Some("abcd"), None));
+        assert_eq!((of("Windxyz").as_deref(), of("winwxyz")), (Some("window"), None));
+    }
+
     #[test]
     fn splits_at_commas_outside_parentheses() {
         let (name, pairs) = split_item("static-R(4123),interarrival=exp(10ms,2),band=4");

@@ -52,7 +52,7 @@ fn import_all(model: &str, map: &str, parv: &str, specs: &str) -> Result<(DriveM
 #[test]
 fn blocks_lie_where_the_layout_puts_them() {
     // Spares at the zone's end (scheme 9): 40 sectors less 5 at the front and 3 spares; a slip takes a spare.
-    for (slips, tenth) in [("", 15), ("9", 16), ("9, 39", 16)] {
+    for (slips, tenth) in [("", 15), ("9", 16), ("9, 39", 16), ("36, 37", 15), ("37, 36", 15)] {
         let (d, left_out) = import(&model(9, slips, "")).unwrap();
         assert_eq!(d.geometry().blocks(), Blocks(32 + 48), "{slips}");
         let p = d.geometry().position(Pba(10));
@@ -132,6 +132,7 @@ fn times_are_scaled_and_negative_ones_said() {
     let (bus, kind, left_out) = bulk("-0.015", "0.25");
     assert_eq!((bus, &*kind), (us(250), "measured"));
     assert!(left_out.contains("Bulk sector transfer time = -0.015: no time is negative"), "{left_out}");
+    assert_eq!(left_out.matches("no time is negative").count(), 1, "{left_out}");
     let (bus, kind, left_out) = bulk("-0.015", "0.0");
     assert_eq!((bus, &*kind), (SimTime::ZERO, "assumed"));
     assert!(left_out.contains("the bus takes no time for reads"), "{left_out}");

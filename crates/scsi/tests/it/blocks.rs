@@ -142,8 +142,13 @@ fn write_same_and_unmap() {
         let head = [0, 22, 0, 16, 0, 0, 0, 0];
         [&head[..], &first.to_be_bytes(), &count.to_be_bytes(), &[0; 4]].concat()
     };
-    unmap(&list(18, 1)).unwrap();
-    assert_eq!(disk.ask(&cdb(0x28, 0, 18, 1)).unwrap(), vec![0; 512]);
+    // What is reserved behind a count is no part of it.
+    disk.tell(&cdb(0x93, 0, 17, 4), &block).unwrap();
+    let mut reserved = list(18, 1);
+    reserved[20] = 9;
+    unmap(&reserved).unwrap();
+    let [zeroes, whole] = [vec![0; 512], block.to_vec()];
+    assert_eq!(disk.ask(&cdb(0x28, 0, 17, 4)).unwrap(), [&whole[..], &zeroes, &whole, &whole].concat());
     assert_eq!(unmap(&list(1023, 2)), Err(Sense::OUT_OF_RANGE));
     assert_eq!(unmap(&list(u64::MAX, 2)), Err(Sense::OUT_OF_RANGE));
     assert_eq!(unmap(&[0; 7]), Err(Sense::LIST_LENGTH));

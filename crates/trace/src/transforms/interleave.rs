@@ -78,10 +78,7 @@ impl<S: TraceSource> Interleave<S> {
                     return Ok(Some(Record { arrival: self.now, stream: source as u16, device, ..record }));
                 }
                 // Only a source that was empty from the start is found so.
-                _ => {
-                    self.left.retain(|s| *s != source);
-                    self.in_burst = None;
-                }
+                _ => self.left.retain(|s| *s != source),
             }
         }
     }

@@ -201,3 +201,20 @@ fn ambiguous_files_show_what_each_reading_would_mean() {
         assert!(e.contains(needle), "{e} lacks {needle}");
     }
 }
+
+/// Of two files one may hold a header alone; where both do there is nothing to read.
+#[test]
+fn files_without_a_request_are_left_out_but_not_all_of_them() {
+    let head = "time_s,op,lba,blocks\n";
+    let of = |name: &str, texts: [&str; 2]| {
+        let dir = folder(name);
+        ["a.csv", "b.csv"].iter().zip(texts).for_each(|(n, text)| std::fs::write(dir.join(n), text).unwrap());
+        dir.display().to_string()
+    };
+    let good = format!("{head}1,R,8,8\n2,W,16,8\n");
+    for texts in [[head, &good], [&good, head]] {
+        let all = rows(&[&of("some", texts)], Mix::ByTime);
+        assert_eq!((all.lba[0].0, all.lba[1].0, all.len()), (8, 16, 2));
+    }
+    refused(&of("none", [head, head]), &["none", "the trace is empty"]);
+}

@@ -331,6 +331,12 @@ fn stores_differ_in_what_they_make_of_the_same_operations() {
     let random =
         mean(btree.iter().filter(|r| r.op == HostOp::Write).map(|r| f64::from(u8::from(r.blocks == 8))));
     assert!(random > 0.9, "{random} of the B-tree's writes are pages");
+    // Ten pairs of a key of 16 bytes and 1 KiB are a page of the B-tree's: what is read is a page that was written, and most are in memory.
+    let read = of("btree", ",write=50%,operations=20000");
+    let pages: std::collections::BTreeSet<u64> =
+        read.iter().filter(|r| r.op == HostOp::Write && r.blocks == 8).map(|r| r.lba.0).collect();
+    let reads: Vec<u64> = read.iter().filter(|r| r.op == HostOp::Read).map(|r| r.lba.0).collect();
+    assert!(reads.len() > 5000 && reads.iter().all(|lba| pages.contains(lba)), "{} reads", reads.len());
     let gets = of("smrdb", ",write=0%,operations=5000");
     let loaded = of("smrdb", ",operations=0").len();
     assert!(gets.len() - loaded <= 5000 && gets.len() > loaded + 3000, "{} behind {loaded}", gets.len());

@@ -136,3 +136,55 @@ fn build(context: &ArrayContext<'_>, values: &Values) -> BuildResult {
     table.reported(zones);
     Ok(Box::new(DmZoned::new(table, options)))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use smrlab_units::{Lba, ZoneCondition};
+
+    /// Zones of so many blocks, of which these are conventional.
+    fn zones(blocks: &[u64], conventional: impl Fn(usize) -> bool) -> Vec<Zone> {
+        let mut start = 0;
+        let zone = |(i, &blocks): (usize, &u64)| {
+            let kind = if conventional(i) { ZoneKind::Conventional } else { ZoneKind::SequentialRequired };
+            let zone = Zone {
+                start: Lba(start),
+                blocks: Blocks(blocks),
+                kind,
+                condition: ZoneCondition::Empty,
+                pointer: Some(Lba(start)),
+                non_sequential: false,
+            };
+            start += blocks;
+            zone
+        };
+        blocks.iter().enumerate().map(zone).collect()
+    }
+
+    /// The last zone may be shorter; another one may not, nor may a conventional one follow the others, nor a zone end within 4 KiB.
+    #[test]
+    fn zones_are_of_one_size_and_the_conventional_ones_are_first() {
+        let said = |zones: &[Zone], reserved| shape(zones, reserved).err().unwrap_or_default();
+        let even = vec![64; 40];
+        assert_eq!(said(&zones(&even, |i| i < 16), 4), "");
+        let change = |at: usize, to: u64| {
+            even.iter().enumerate().map(|(i, n)| if i == at { to } else { *n }).collect::<Vec<_>>()
+        };
+        assert_eq!(said(&zones(&change(39, 32), |i| i < 16), 4), "");
+        for wrong in [
+            zones(&change(38, 32), |i| i < 16),
+            zones(&change(0, 32), |i| i < 16),
+            zones(&even, |i| i < 16 || i == 20),
+            zones(&vec![60; 40], |i| i < 16),
+        ] {
+            assert!(said(&wrong, 4).contains("needs zones of one size"), "{}", said(&wrong, 4));
+        }
+        // Two sets of metadata of six zones and a random zone; four more and 24 others are 28 chunks, of which one is left.
+        let all = |conventional: usize, reserved| said(&zones(&even, |i| i < conventional), reserved);
+        assert!(all(0, 4).contains("has 0 conventional zones") && all(0, 4).contains("give zoned some"));
+        assert!(all(2, 4).contains("has 2 conventional zones") && all(2, 4).contains("give zoned more"));
+        assert!(all(12, 4).contains("one random zone need 13"), "{}", all(12, 4));
+        assert_eq!([all(13, 4), all(16, 27)], ["", ""]);
+        assert!(all(16, 28).contains("24 sequential zones are fewer than the reserve"), "{}", all(16, 28));
+    }
+}

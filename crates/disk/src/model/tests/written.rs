@@ -232,3 +232,25 @@ fn zones_of_a_drive_made_after_another_lie_on_a_line() {
     let one = made(Like { zones: Some(1), tracks: Some(3), ..plain });
     assert_eq!((zones(&one), one.head_width()), ((1, with(90, &[32])), 3), "the outermost rate");
 }
+
+/// Each switch of a buffer alone is written as it is read.
+#[test]
+fn each_switch_of_a_buffer_has_its_own_word() {
+    let change: [fn(&mut BufferSpec); 6] = [
+        |b| b.keeps_requested ^= true,
+        |b| b.passing ^= true,
+        |b| b.ahead_on_hit ^= true,
+        |b| b.zero_latency[0] ^= true,
+        |b| b.zero_latency[1] ^= true,
+        |b| b.written_hits ^= true,
+    ];
+    let written = change.map(|change| {
+        let mut spec = rich();
+        let controller = spec.controller.as_mut().unwrap();
+        change(&mut controller.buffer);
+        let again = DriveModel::from_toml(&text(&spec)).unwrap();
+        assert_eq!(again.spec(), &spec);
+        text(&spec)
+    });
+    assert!((1..6).all(|i| !written[..i].contains(&written[i])));
+}
