@@ -72,6 +72,12 @@ pub trait Array: Send {
     /// How many blocks the host sees.
     fn host_blocks(&self) -> Blocks;
 
+    /// How many spaces of so many blocks it has: a request of stream `s` is to space `s` modulo this. One host sees one; several
+    /// are for sources each of which has its own.
+    fn spaces(&self) -> u16 {
+        1
+    }
+
     /// Which stripes `work` needs. Works whose needs meet are done one after the other, in the order in which they came.
     fn locks(&self, work: &Work) -> Locks {
         let _ = work;

@@ -137,8 +137,11 @@ impl Chosen {
             chosen.build(&context.seeded(seed + (member * each) as u64))
         };
         let built: Vec<BuiltArray> = (0..self.members as usize).map(&make).collect::<Result<_, _>>()?;
-        let spaces: Vec<Blocks> = built.iter().map(|member| member.array.host_blocks()).collect();
-        let BuiltArray { array, mut ssds } = self.build_own(&ArrayContext::new(&spaces).seeded(seed))?;
+        if built.iter().any(|member| member.array.spaces() > 1) {
+            return Err(below.no_one_space(self.entry.name));
+        }
+        let sizes: Vec<Blocks> = built.iter().map(|member| member.array.host_blocks()).collect();
+        let BuiltArray { array, mut ssds } = self.build_own(&ArrayContext::new(&sizes).seeded(seed))?;
         let shape = Shape {
             members: self.members,
             own_ssds: ssds.len() as u32,
@@ -161,10 +164,21 @@ impl Chosen {
         if self.is_single() {
             return Ok(BuiltArray { array, ssds: Vec::new() });
         }
-        let discards = self.entry.capabilities.discards;
+        let (discards, spaces) = (self.entry.capabilities.discards, array.spaces());
         let array = cache::before(array, context, &self.values, discards)?;
-        let ssds = cache::ssd(&self.values, &*array).into_iter().collect();
+        let ssds: Vec<_> = cache::ssd(&self.values, &*array).into_iter().collect();
+        if spaces > 1 && !ssds.is_empty() {
+            return Err(self.no_one_space("an SSD"));
+        }
         Ok(BuiltArray { array, ssds })
+    }
+
+    /// Why `above` cannot stand before an array of several spaces.
+    fn no_one_space(&self, above: &str) -> SpecError {
+        let name = self.entry.name;
+        SpecError::Other(format!(
+            "{name}: each source of requests has a space of its own there, and {above} before it would take them for one: put {name} first"
+        ))
     }
 
     /// How many arrays it is.

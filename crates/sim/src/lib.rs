@@ -21,6 +21,7 @@ pub mod resolve;
 mod result;
 mod rig;
 pub mod run;
+pub mod spaces;
 pub mod spec;
 mod spent;
 pub mod state;

@@ -67,16 +67,18 @@ pub fn without_cache(text: &str) -> Option<String> {
 /// The prefill of what the trace reads.
 pub const READ: &str = "read";
 
-/// The blocks that the requests of `feed` read before they write them.
+/// Adds the blocks that the requests of `feed` read before they write them, to the set of each request's space.
 ///
 /// # Errors
 /// A trace that cannot be read, or a request beyond the host's space.
-pub fn read_first(feed: &mut Feed) -> Result<BlockSet, RunError> {
-    let (mut known, mut first) = (BlockSet::new(), BlockSet::new());
+pub fn read_first(feed: &mut Feed, spaces: &mut [BlockSet]) -> Result<(), RunError> {
+    let mut all_known: Vec<BlockSet> = spaces.iter().map(|_| BlockSet::new()).collect();
     while feed.next_batch()? {
         for i in 0..feed.len() {
             let r = feed.request(i);
             let span = r.lba.span(r.blocks);
+            let space = usize::from(r.stream) % spaces.len();
+            let (known, first) = (&mut all_known[space], &mut spaces[space]);
             match r.op {
                 HostOp::Write => _ = known.insert(span),
                 HostOp::Read => {
@@ -92,7 +94,7 @@ pub fn read_first(feed: &mut Feed) -> Result<BlockSet, RunError> {
             }
         }
     }
-    Ok(first)
+    Ok(())
 }
 
 impl Prefill {

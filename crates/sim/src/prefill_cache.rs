@@ -134,7 +134,7 @@ pub(crate) fn write<V: Runs<E>, const E: bool>(
     prefill: &Prefill,
     cached: Option<&CachedPrefill<'_>>,
     rig: &mut Rig<V, E>,
-    (reads, control): (&BlockSet, &Control),
+    (reads, control): (&[BlockSet], &Control),
 ) -> Result<(), RunError> {
     if let Some(cached) = cached
         && cached.take(rig)?

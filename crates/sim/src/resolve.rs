@@ -4,6 +4,7 @@ use crate::engine::Arrivals;
 use crate::error::RunError;
 use crate::metrics::{Adjusted, MetricsSetup};
 use crate::prefill::Prefill;
+use crate::spaces::Spaces;
 use crate::spec::Spec;
 use crate::state;
 use smrlab_array::{ArrayContext, ArrayState, BuiltArray, Chosen, registry};
@@ -338,6 +339,7 @@ impl Resolved {
     pub fn measured(&self) -> MetricsSetup {
         MetricsSetup {
             host_blocks: self.host,
+            spaces: Spaces::one(self.host),
             adjusted: self.adjusted,
             window: self.window,
             stall: self.stall,

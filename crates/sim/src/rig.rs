@@ -13,7 +13,7 @@ use smrlab_array::{Array, ArrayState, EventLoop, Member, MemberId, Volume};
 use smrlab_blockmap::BlockSet;
 use smrlab_drive::buffer::Counters;
 use smrlab_drive::{Drive, SavedState, ScheduledDrive};
-use smrlab_stl::{Cause, Counted, Plan, counted};
+use smrlab_stl::{Cause, Counted, HostRequest, Plan, counted};
 use smrlab_units::{Blocks, Dir};
 use std::ops::Add;
 
@@ -41,7 +41,7 @@ pub(crate) trait Runs<const EXTRAS: bool>: Volume<Watch<EXTRAS>> {
     /// Those of `watch`.
     fn give(&mut self, state: &ArrayState, watch: &mut Watch<EXTRAS>) -> Result<(), RunError>;
 
-    /// Writes a part of the host's space before the run; `reads`: what the trace reads first, where that is to be written.
+    /// Writes a part of each of the host's spaces before the run; `reads`: what the trace reads first of each, where that is to be written.
     ///
     /// # Errors
     /// A cancelled run.
@@ -49,7 +49,7 @@ pub(crate) trait Runs<const EXTRAS: bool>: Volume<Watch<EXTRAS>> {
         &mut self,
         prefill: &Prefill,
         watch: &mut Watch<EXTRAS>,
-        reads: &BlockSet,
+        reads: &[BlockSet],
         control: &Control,
     ) -> Result<(), RunError>;
 
@@ -76,10 +76,10 @@ impl<const EXTRAS: bool> Runs<EXTRAS> for ScheduledDrive {
         &mut self,
         prefill: &Prefill,
         watch: &mut Watch<EXTRAS>,
-        reads: &BlockSet,
+        reads: &[BlockSet],
         control: &Control,
     ) -> Result<(), RunError> {
-        prefill.write(self.drive_mut(), watch, reads, control)
+        prefill.write(self.drive_mut(), watch, &reads[0], control)
     }
 
     fn take(&mut self, array: SavedState, drive: &SavedState, most: usize) -> Option<ArrayState> {
@@ -106,13 +106,15 @@ impl Runs<true> for EventLoop {
         &mut self,
         prefill: &Prefill,
         watch: &mut Watch<true>,
-        reads: &BlockSet,
+        reads: &[BlockSet],
         control: &Control,
     ) -> Result<(), RunError> {
-        prefill.each((reads, None), control, |request| {
-            let request = watch.prefills(request);
-            self.instantly(&request, watch)?;
-            watch.host_prefilled(&request, None)
+        (0..).zip(reads).try_for_each(|(stream, reads)| {
+            prefill.each((reads, None), control, |request| {
+                let request = watch.prefills(HostRequest { stream, ..request });
+                self.instantly(&request, watch)?;
+                watch.host_prefilled(&request, None)
+            })
         })
     }
 
@@ -149,14 +151,14 @@ impl<const EXTRAS: bool, V: Runs<EXTRAS>> Rig<V, EXTRAS> {
         Ok(())
     }
 
-    /// Writes a part of the host's space before the run; `reads`: what the trace reads first, where that is to be written.
+    /// Writes a part of each of the host's spaces before the run; `reads`: what the trace reads first of each, where that is to be written.
     ///
     /// # Errors
     /// A cancelled run.
     pub(crate) fn prefill(
         &mut self,
         prefill: &Prefill,
-        reads: &BlockSet,
+        reads: &[BlockSet],
         control: &Control,
     ) -> Result<(), RunError> {
         self.volume.prefill(prefill, &mut self.watch, reads, control)

@@ -11,6 +11,7 @@ use crate::prefill::read_first;
 use crate::prefill_cache::{self, CachedPrefill};
 use crate::resolve::{ArrayRun, Resolved, resolve};
 use crate::rig::{Found, Ran, Rig, Runs};
+use crate::spaces::Spaces;
 use crate::spec::Spec;
 use crate::state;
 use crate::verify::{Discards, Disk, HostData, Verify};
@@ -40,14 +41,15 @@ pub fn run_resolved(
     logs: Option<&Path>,
 ) -> Result<RunResult, RunError> {
     let logs = wanted_logs(&run, logs)?;
-    let mut reads = BlockSet::new();
+    let spaces = run.array.as_ref().map_or(1, |a| a.built.array.spaces());
+    let mut reads: Vec<BlockSet> = (0..spaces).map(|_| BlockSet::new()).collect();
     if run.prefill.as_ref().is_some_and(|p| p.of_reads) {
         if run.spec.trace.iter().any(|t| t == "-" || t.starts_with("-:")) {
             let problem =
                 "'read' reads the trace twice, and standard input cannot be: save it to a file first";
             return Err(RunError::field("prefill", problem));
         }
-        reads = read_first(&mut Feed::new(run.open_trace()?, run.steps.clone(), run.host)?)?;
+        read_first(&mut Feed::new(run.open_trace()?, run.steps.clone(), run.host)?, &mut reads)?;
     }
     let mut feed = Feed::new(run.open_trace()?, run.steps.clone(), run.host)?;
     if let Some(array) = run.array.take() {
@@ -83,7 +85,7 @@ fn verify(drive: &Assembled) -> Verify {
 }
 
 /// What follows every block of an array on drives like `drive`.
-fn verify_array(chosen: &Chosen, ssds: usize, drive: &Assembled) -> Verify {
+fn verify_array(chosen: &Chosen, ssds: usize, spaces: Spaces, drive: &Assembled) -> Verify {
     let (geometry, interference) = (drive.built.drive.geometry().clone(), drive.built.drive.interference());
     let discards = drive.built.capabilities.discards;
     let conventional: Vec<bool> = (0..chosen.disks).map(|disk| chosen.is_conventional(disk)).collect();
@@ -92,7 +94,7 @@ fn verify_array(chosen: &Chosen, ssds: usize, drive: &Assembled) -> Verify {
         _ => Disk::new(geometry.clone(), interference, discards),
     };
     let (disks, of_array) = (chosen.disks as usize, chosen.discards(discards));
-    let host = HostData::new(disks + ssds, Discards { of_disk: discards, of_array });
+    let host = HostData::new(disks + ssds, Discards { of_disk: discards, of_array }, spaces);
     Verify::new(disks, Box::new(fresh), Some(host))
 }
 
@@ -133,18 +135,19 @@ fn several(run: Resolved, array: ArrayRun, logs: Logs) -> Parts<EventLoop, true>
     } else {
         Vec::new()
     };
-    let (setup, bands) = (run.measured(), layer_bands(&run.drive));
-    let of_member =
-        MetricsSetup { host_blocks: run.drive.built.layer.host_blocks(), foretold: false, ..setup };
+    let spaces = Spaces::several(array.spaces(), run.host);
+    let (setup, bands) = (MetricsSetup { spaces, ..run.measured() }, layer_bands(&run.drive));
+    let own = run.drive.built.layer.host_blocks();
+    let of_member = MetricsSetup { host_blocks: own, spaces: Spaces::one(own), foretold: false, ..setup };
     let metrics = |_| {
         let mut m = Metrics::new(&of_member);
         m.bands = bands.clone().map(BandWalk::new);
         m
     };
     let data = run.spec.verify_media;
-    let verify = data.then(|| verify_array(&chosen, ssds.len(), &run.drive));
+    let verify = data.then(|| verify_array(&chosen, ssds.len(), spaces, &run.drive));
     let watch = Watch::new(Metrics::new(&setup), (0..disks).map(metrics).collect(), logs, verify);
-    let ran = ran(&run, array.host_blocks().0 as f64 / disks as f64);
+    let ran = ran(&run, array.host_blocks().0 as f64 * f64::from(array.spaces()) / disks as f64);
     let model = format!("{:?}", run.drive.built.drive.spec());
     let member = |drive: Assembled| {
         let (drive, chosen) = drive.start(data, false);
@@ -176,7 +179,7 @@ fn ran(run: &Resolved, own: f64) -> Ran {
 }
 
 impl<const EXTRAS: bool, V: Runs<EXTRAS>> Parts<V, EXTRAS> {
-    fn go(self, feed: &mut Feed, reads: &BlockSet, control: &Control) -> Result<RunResult, RunError> {
+    fn go(self, feed: &mut Feed, reads: &[BlockSet], control: &Control) -> Result<RunResult, RunError> {
         let Self { mut rig, spec, state, prefill, mut ran, identity, repeats, model } = self;
         if let Some(state) = state {
             rig.restore(&state)?;

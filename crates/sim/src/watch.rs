@@ -45,7 +45,8 @@ impl<const EXTRAS: bool> Watch<EXTRAS> {
         request: &HostRequest,
         executed: Option<&TimedPlan<'_>>,
     ) -> Result<(), RunError> {
-        self.total.updates.prefilled(request.lba, request.blocks, false);
+        let placed = self.total.spaces.placed(request);
+        self.total.updates.prefilled(placed.lba, placed.blocks, false);
         let Some(verify) = &mut self.verify else { return Ok(()) };
         executed.iter().for_each(|e| verify.prefilled(request, e));
         verify.done(request, false)
@@ -252,7 +253,8 @@ impl ArrayObserver for Watch<true> {
             Some(why) => self.total.refused(done.arrival, &done.request, &served, (why, done.request.lba)),
             None => {
                 let work = Work { ops: done.ops, extents: 1 };
-                self.total.counted(done.arrival, &done.request, &served, work);
+                let placed = self.total.spaces.placed(&done.request);
+                self.total.counted(done.arrival, &placed, &served, work);
             }
         }
         self.log(done.arrival, &done.request, &served, done.refusal)?;

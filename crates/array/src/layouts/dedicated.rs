@@ -18,6 +18,10 @@ impl Map for Dedicated {
         self.host
     }
 
+    fn spaces(&self) -> u16 {
+        self.disks
+    }
+
     fn extents(&self, r: &HostRequest, out: &mut Vec<Extent>) {
         let member = MemberId(u32::from(r.stream % self.disks));
         out.push(Extent { member, lba: r.lba, blocks: r.blocks, host: Blocks::ZERO });
@@ -31,7 +35,7 @@ pub const ENTRY: ArrayEntry = ArrayEntry {
     reference: "Le, Holliday, Amer (FAST 2012, work in progress): the layout called dedicated",
     page: "\
 A request goes to drive `stream mod d`, at its own LBA: with several traces (`--trace` more than once) each is a stream. \
-Every source sees the space of one drive. It is no layout for one host, but the bound to which separation can lead.",
+Every source sees the space of one drive, and a prefill writes each of them. Nothing can stand above it that sees one space. It is no layout for one host, but the bound to which separation can lead.",
     params: &[DISKS],
     capabilities: Capabilities { losses: 0, survives_cut: true, discards: true },
     takes: Takes::Drives,

@@ -24,6 +24,11 @@ pub trait Map: Send {
     /// How many blocks the host sees.
     fn host_blocks(&self) -> Blocks;
 
+    /// As [`Array::spaces`].
+    fn spaces(&self) -> u16 {
+        1
+    }
+
     /// The pieces of a request, in its order.
     fn extents(&self, request: &HostRequest, out: &mut Vec<Extent>);
 }
@@ -73,6 +78,10 @@ pub fn ask(all: &mut [Extent], ticket: Ticket, request: &HostRequest, plan: &mut
 impl<M: Map> Array for Mapped<M> {
     fn host_blocks(&self) -> Blocks {
         self.map.host_blocks()
+    }
+
+    fn spaces(&self) -> u16 {
+        self.map.spaces()
     }
 
     fn start(&mut self, _: SimTime, ticket: Ticket, work: &Work, plan: &mut MemberPlan) {

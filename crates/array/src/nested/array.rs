@@ -11,6 +11,10 @@ impl Array for Nested {
         self.above.host_blocks()
     }
 
+    fn spaces(&self) -> u16 {
+        self.above.spaces()
+    }
+
     fn locks(&self, work: &Work) -> Locks {
         let Work::Job(job) = work else { return self.above.locks(work) };
         let (at, locks) = match self.queued(job) {

@@ -12,6 +12,7 @@ pub mod times;
 pub mod updates;
 pub mod windows;
 
+use crate::spaces::Spaces;
 use band_walk::BandWalk;
 use fill::Fill;
 use heatmap::HeatMap;
@@ -166,6 +167,8 @@ pub struct Metrics {
     pub media: [[Tally; 2]; 9],
     /// Writes that touched at least one block that had been written before.
     pub updates: Updates,
+    /// What those are seen as by the sources of requests: what is told of updates is [placed](Spaces::placed) among them.
+    pub spaces: Spaces,
     /// Over all writes.
     pub war_writes: Amplification,
     /// Response and service times.
@@ -224,6 +227,8 @@ pub struct Work {
 pub struct MetricsSetup {
     /// The host's space.
     pub host_blocks: Blocks,
+    /// The same, or one for each source.
+    pub spaces: Spaces,
     /// Counting of adjusted commands.
     pub adjusted: Adjusted,
     /// Width of the timeline's windows; `None`: adaptive.
@@ -241,7 +246,8 @@ impl Metrics {
             adjusted: setup.adjusted,
             host: Default::default(),
             media: Default::default(),
-            updates: Updates::new(setup.host_blocks, setup.foretold),
+            spaces: setup.spaces,
+            updates: Updates::new(setup.spaces.blocks(), setup.foretold),
             war_writes: Amplification::default(),
             times: Times::default(),
             timeline: Timeline::new(setup.window),

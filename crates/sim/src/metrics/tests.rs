@@ -107,6 +107,7 @@ fn compare(seed: u64, (name, layer, scheduler): (&str, &str, &str), window: Opti
     let (mut drive, bands, host) = drive(name, layer, scheduler);
     let setup = MetricsSetup {
         host_blocks: Blocks(host),
+        spaces: Spaces::one(Blocks(host)),
         adjusted: Adjusted { blocks: 1 + rng.below(9), floor_plus_one: rng.one_in(2) },
         window,
         stall: SimTime::from_ms(60),
@@ -193,6 +194,7 @@ fn the_caches_of_drives_add_up_window_by_window() {
     let ms = SimTime::from_ms;
     let setup = MetricsSetup {
         host_blocks: Blocks(1000),
+        spaces: Spaces::one(Blocks(1000)),
         adjusted: Adjusted { blocks: 8, floor_plus_one: false },
         window: Some(ms(10)),
         stall: ms(500),

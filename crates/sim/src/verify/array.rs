@@ -7,6 +7,7 @@
 
 use super::pages::Hashed;
 use crate::error::RunError;
+use crate::spaces::Spaces;
 use smrlab_array::{Buffers, MemberId, MemberOp, MemberPlan, Ticket};
 use smrlab_stl::HostRequest;
 use smrlab_units::HostOp;
@@ -113,6 +114,7 @@ pub struct Discards {
 /// See the [module](self).
 pub struct HostData {
     discards: Discards,
+    spaces: Spaces,
     members: Vec<Space>,
     expected: Space,
     /// Blocks that may hold anything: discarded where that promises nothing.
@@ -125,10 +127,11 @@ pub struct HostData {
 }
 
 impl HostData {
-    /// For an array of so many members.
-    pub fn new(members: usize, discards: Discards) -> Self {
+    /// For an array of so many members, which the host's sources see as these spaces.
+    pub fn new(members: usize, discards: Discards, spaces: Spaces) -> Self {
         Self {
             discards,
+            spaces,
             members: (0..members).map(|_| Space::default()).collect(),
             expected: Space::default(),
             vague: Space::default(),
@@ -154,7 +157,7 @@ impl HostData {
 
     /// The host sends a request: what it reads is what was sent before it.
     pub fn arrived(&mut self, request: &HostRequest) {
-        let (blocks, n) = (request.lba.span(request.blocks), request.blocks.0 as usize * BLOCK);
+        let (blocks, n) = (self.span(request), request.blocks.0 as usize * BLOCK);
         let mut data = Vec::new();
         match request.op {
             HostOp::Write => {
@@ -181,6 +184,11 @@ impl HostData {
             _ => {}
         }
         self.buffers.arrived(request.id, data);
+    }
+
+    /// What a request is for, of all spaces.
+    fn span(&self, request: &HostRequest) -> Range<u64> {
+        self.spaces.placed(request).lba.span(request.blocks)
     }
 
     /// The array begins with a request.
@@ -230,7 +238,7 @@ impl HostData {
     pub fn done(&mut self, r: &HostRequest, refused: bool) -> Result<(), RunError> {
         let got = self.buffers.answered(r.id);
         if refused && matches!(r.op, HostOp::Write | HostOp::Discard) {
-            self.refused(&r.lba.span(r.blocks));
+            self.refused(&self.span(r));
         }
         let wanted = self.wanted.remove(&r.id).map(|(_, want)| want);
         let Some(want) = wanted.filter(|want| !refused && *want != got) else { return Ok(()) };

@@ -150,3 +150,50 @@ fn an_array_of_shingled_drives_without_translation_is_caught_with_the_disk_named
         .to_string();
     assert!(e.contains("ssd_round"), "{e}");
 }
+
+/// `dedicated`: a drive for each source is a space for each. A prefill writes all of them, figures of what was written are of all of them, and data
+/// of one are not taken for another's.
+#[test]
+fn sources_with_a_space_each_are_kept_apart() {
+    let go = |requests: &str, more: &str| {
+        let text = format!(
+            "drive = 'tiny'\nlayer = 'log'\narray = 'dedicated,disks=2'\nwrap = 'capacity'\narrivals = 'closed'\n\
+             trace = ['synth:uniform,seed=1,{requests}', 'synth:uniform,seed=2,{requests}', 'synth:uniform,seed=3,{requests}']\n{more}"
+        );
+        run(&Spec::from_toml(&text).unwrap(), &Control::new(), None)
+            .unwrap_or_else(|e| panic!("{more}: {e}"))
+            .json
+    };
+    let read = |r: &serde_json::Value| {
+        let of = |host: &serde_json::Value| host["reads_unwritten"].as_u64().unwrap();
+        (of(&r["host"]), [0, 1].map(|disk| of(&r["members"][disk]["host"])))
+    };
+    for more in ["prefill = '100%'", "prefill = '100%,order=random'", "prefill = 'read'"] {
+        assert_eq!(read(&go("requests=300,write=0%", more)), (0, [0, 0]), "{more}");
+    }
+    let (all, each) = read(&go("requests=300,write=30%", "verify_media = true"));
+    assert!(each[0] > 0 && each[1] > 0);
+    assert_eq!(all, each[0] + each[1]);
+    // The third source shares the first one's drive.
+    let r = go("requests=300,write=60%,span=200blk", "verify_media = true");
+    let updates = |host: &serde_json::Value| host["updates"].as_u64().unwrap();
+    assert_eq!(updates(&r["host"]), updates(&r["members"][0]["host"]) + updates(&r["members"][1]["host"]));
+    let one = go("requests=1,write=100%", "");
+    assert_eq!(one["space"]["efficiency"].as_f64().map(|e| e > 0.3), Some(true), "{}", one["space"]);
+}
+
+/// What sees one space cannot stand before several.
+#[test]
+fn what_sees_one_space_is_refused_before_several() {
+    for (stack, above) in [
+        ("ssd-cache,write=64KiB / dedicated,disks=2 / log", "an SSD"),
+        ("striped,disks=2 / dedicated,disks=2 / log", "striped"),
+    ] {
+        let text = format!("drive = 'tiny'\nstack = '{stack}'\ntrace = 'synth:uniform'\n");
+        let e = run(&Spec::from_toml(&text).unwrap(), &Control::new(), None).unwrap_err().to_string();
+        assert!(
+            e.contains("dedicated") && e.contains(above) && e.contains("put dedicated first"),
+            "{stack}: {e}"
+        );
+    }
+}
