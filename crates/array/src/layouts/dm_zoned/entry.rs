@@ -22,7 +22,7 @@ was never written or was discarded reads as zeroes. A zone in which nothing is v
 and of free zones that is taken first which was freed first.
 
 Reclaim frees random zones, one at a time: when no request has come for `idle` and fewer than `high` of the random zones are free, and whenever fewer than `low` \
-are. First come chunks that have a random zone alone, the one written longest ago first: what is valid goes to a free sequential zone. Then come \
+are. A pause has it begin only where it has not been at work before: so Linux 6.12 was seen to do (`pauses=all`: each pause does). First come chunks that have a random zone alone, the one written longest ago first: what is valid goes to a free sequential zone. Then come \
 chunks with a buffer: the one with most valid blocks in its sequential zone, or, while that is being written, the one written longest ago. A buffer whose blocks all lie above the write pointer is appended to that zone, gaps \
 as zeroes; else what is valid in the sequential zone goes to the buffer, which is then the chunk's only zone. Reclaim copies one run of valid blocks after the other, `copy` at a time; a gap is one write of zeroes. \
 Reads of the chunk go on meanwhile. A write to it makes reclaim give up behind the run, unless others wait for a random zone; \
@@ -56,8 +56,14 @@ scheduler that reorders keeps that order within each zone. The last zone is left
         Param {
             name: "high",
             kind: Kind::Share(0.0, 1.0),
-            default: "50%",
+            default: "100%",
             doc: "in idle time reclaim goes on until this share of the random zones is free",
+        },
+        Param {
+            name: "pauses",
+            kind: Kind::Choice(&["first", "all"]),
+            default: "first",
+            doc: "in which pauses reclaim begins: in the first that is as long as idle=, if it has not been at work before, as Linux 6.12 does, or in all",
         },
         Param {
             name: "low",
@@ -128,7 +134,8 @@ fn build(context: &ArrayContext<'_>, values: &Values) -> BuildResult {
     let options = DmZonedOptions {
         sequential_first: values.text("map") == Some("sequential"),
         idle: values.time("idle").unwrap_or(SimTime::from_ms(10_000)),
-        high: share("high", 0.5),
+        all_pauses: values.text("pauses") == Some("all"),
+        high: share("high", 1.0),
         low: share("low", 0.3),
         copy,
     };

@@ -39,6 +39,8 @@ struct DmZonedOptions {
     sequential_first: bool,
     /// How long there is no request before reclaim begins while fewer random zones than `high` are free.
     idle: SimTime,
+    /// In every pause that is as long, not only in the first and where nothing was reclaimed before.
+    all_pauses: bool,
     /// Free random zones below which reclaim begins in idle time, and at any time.
     high: u64,
     low: u64,
@@ -138,6 +140,10 @@ pub struct DmZoned {
     queued: bool,
     /// No random zone could be reclaimed, and nothing was written since.
     stuck: bool,
+    /// Reclaim has begun in idle time.
+    woken: bool,
+    /// No pause has it begin any more: the host has come back since, or a write had it begin.
+    rests: bool,
     committing: bool,
     dead: bool,
     counters: Counters,
@@ -154,6 +160,8 @@ impl DmZoned {
             reclaim: None,
             queued: false,
             stuck: false,
+            woken: false,
+            rests: false,
             committing: false,
             dead: false,
             counters: Counters::default(),
@@ -266,6 +274,7 @@ impl Array for DmZoned {
         match work {
             _ if self.dead => plan.refuse(ticket, Refusal::Lost),
             Work::Host(r) => {
+                self.rests |= self.woken && !self.options.all_pauses;
                 self.start_host(ticket, r, plan);
                 self.wants_reclaim(plan);
             }
@@ -318,10 +327,12 @@ impl Array for DmZoned {
 
     fn wake_at(&self, idle: Option<SimTime>) -> Option<SimTime> {
         let few = (self.table.free_random.len() as u64) < self.options.high;
-        idle.filter(|_| few && !self.stuck && self.can_reclaim()).map(|at| at + self.options.idle)
+        let waits = few && !self.stuck && !self.rests && self.can_reclaim();
+        idle.filter(|_| waits).map(|at| at + self.options.idle)
     }
 
     fn wake(&mut self, _: SimTime, plan: &mut MemberPlan) {
+        self.woken = true;
         self.queue_reclaim(plan);
     }
 

@@ -62,6 +62,7 @@ impl DmZoned {
     pub(super) fn wants_reclaim(&mut self, plan: &mut MemberPlan) {
         let few = (self.table.free_random.len() as u64) < self.options.low;
         if self.can_reclaim() && (few || self.zones_wanted()) && self.victim().is_some() {
+            self.rests = !self.options.all_pauses;
             self.queue_reclaim(plan);
         }
     }

@@ -25,8 +25,14 @@ impl Bench {
     fn new(low: u64) -> Self {
         let shape = Shape::new(ZONE, (12, 30), 1);
         assert_eq!(shape.random(), RANDOM..12);
-        let options =
-            DmZonedOptions { sequential_first: true, idle: SimTime::ZERO, high: 0, low, copy: 2048 };
+        let options = DmZonedOptions {
+            sequential_first: true,
+            idle: SimTime(10),
+            all_pauses: false,
+            high: 4,
+            low,
+            copy: 2048,
+        };
         Self { zoned: DmZoned::new(Table::new(shape), options), works: 0, metadata: 0 }
     }
 
@@ -139,4 +145,35 @@ fn a_reclaim_ends_with_its_metadata() {
     assert_eq!(bench.metadata, 2 * 4 * 8);
     // The write goes on, and what was folded moves.
     assert_eq!(then, [(4, HostOp::Write, 9, 8, 8), (5, HostOp::Read, 8, 0, 48)]);
+}
+
+/// Three of four random zones are free, and reclaim begins in the first pause; in the second it does so with `pauses=all` alone, and so it does
+/// where a write had it begin before.
+#[test]
+fn a_pause_has_random_zones_reclaimed_where_nothing_was_before() {
+    let pause = Some(SimTime(100));
+    for (all_pauses, low) in [(false, 0), (true, 0), (false, 4), (true, 4)] {
+        let mut bench = Bench::new(low);
+        bench.zoned.options.all_pauses = all_pauses;
+        assert_eq!(bench.zoned.wake_at(pause), None, "nothing to reclaim");
+        let asked = bench.write(0, 8, 8);
+        assert_eq!(asked, [(1, HostOp::Write, 8, 8, 8)]);
+        let mut asked = bench.end(1);
+        if low == 0 {
+            assert_eq!((asked.len(), bench.zoned.wake_at(None)), (0, None), "the host is at work");
+            assert_eq!(bench.zoned.wake_at(pause), Some(SimTime(110)));
+            let mut plan = MemberPlan::new(true);
+            bench.zoned.wake(SimTime(110), &mut plan);
+            asked = bench.take(&plan);
+        }
+        assert_eq!(asked, [(2, HostOp::Write, 13, 0, 8)], "zeroes up to what is valid");
+        while !bench.zoned.can_reclaim() && bench.zoned.table.free_random.len() < 4 || bench.zoned.committing
+        {
+            bench.end(2);
+        }
+        assert_eq!(bench.zoned.counters.reclaims, 1);
+        bench.zoned.options.low = 0;
+        bench.written(1, 8, 8);
+        assert_eq!(bench.zoned.wake_at(pause), all_pauses.then_some(SimTime(110)), "{low}");
+    }
 }
