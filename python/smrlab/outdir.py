@@ -120,6 +120,13 @@ def _replace(temporary: Path, wanted: Path) -> None:
         new.rename(wanted / new.name)
 
 
+def not_over(out: Path, *inputs: str | Path) -> None:
+    """Refuses to write what is made over what it is made from."""
+    for given in map(Path, inputs):
+        if out.exists() and given.exists() and given.samefile(out):
+            raise InputError(f"{out} is what it is made from: name another file")
+
+
 def write_whole(path: Path, data: bytes) -> None:
     """Writes under a temporary name of its own and renames at the end, so that a partial file never looks whole."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}.partial")

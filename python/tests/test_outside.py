@@ -82,6 +82,19 @@ def test_bad_targets_are_refused_in_a_sentence(args: list[str], message: str) ->
         run.invoke(build([]), args, catch_exceptions=False)
 
 
+def test_what_is_fitted_is_written_over_nothing_that_it_is_made_from(tmp_path: Path) -> None:
+    extraction, drive = tmp_path / "extraction.json", tmp_path / "drive.toml"
+    for file in (extraction, drive):
+        file.write_text("mine")
+    for args in (
+        ["geometry", "fit", str(extraction), "--out", str(extraction)],
+        ["validate", f"{drive},rpm=5400", str(tmp_path / "no.trace"), "--fit", str(drive)],
+    ):
+        with pytest.raises(InputError, match="is what it is made from"):
+            run.invoke(build([]), args, catch_exceptions=False)
+    assert (extraction.read_text(), drive.read_text()) == ("mine", "mine")
+
+
 def test_nothing_is_written_unless_the_name_is_typed(tmp_path: Path) -> None:
     disk = tmp_path / "disk"
     disk.write_bytes(b"x" * (1 << 20))

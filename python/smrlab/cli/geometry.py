@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 from rich.markup import escape
 
-from .. import _core, targets
+from .. import _core, outdir, targets
 from ..errors import InputError, Interrupted, MissingError
 from ..work import attended
 from . import console
@@ -202,6 +202,7 @@ def fit(
         text = extraction.read_text()
     except (OSError, UnicodeDecodeError) as e:
         raise InputError(f"{extraction}: {e}") from None
+    outdir.not_over(out, extraction)
     options = {
         "name": name or out.stem,
         "polynomial": method == "polynomial",
