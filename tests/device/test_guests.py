@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -54,6 +55,21 @@ def test_zonefs_f2fs_and_dm_zoned_over_kills(guest: tuple[Guest, Device, Answers
     (machine.shared / "dm-zoned").write_bytes(target.image())
     (machine.shared / "zonefs").write_bytes(zonefs())
     machine.run("others.sh", 300, answers, SECTORS=target.sectors)
+
+
+@pytest.mark.full
+def test_zones_that_fail_below_a_file_system(guest: tuple[Guest, Device, Answers]) -> None:
+    machine, device, _ = guest
+    zones = device.ask("zones")["zones"]
+    first = next(i for i, z in enumerate(zones) if not z["conventional"])
+    (machine.shared / "zonefs").write_bytes(zonefs())
+    answers: Answers = {
+        f"{condition} {n}": partial(device.ask, "fail-zone", lba=zone["start"], condition=condition)
+        for n, zone in enumerate(zones)
+        for condition in ("read-only", "offline")
+    }
+    known = {"ZONES": len(zones), "RANDOM_ZONES": first, "SECTORS": zones[first]["blocks"]}
+    machine.run("failing.sh", 240, answers, **known)
 
 
 @pytest.mark.full
