@@ -253,3 +253,82 @@ impl HostData {
         )))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use smrlab_units::{Blocks, Lba};
+
+    fn request(id: u64, op: HostOp, lba: u64, blocks: u64) -> HostRequest {
+        HostRequest::new(op, Lba(lba), Blocks(blocks)).numbered(id)
+    }
+
+    /// Of an array that brings zeroes for all that it reads.
+    fn forgetful(requests: &[HostRequest]) -> HostData {
+        let mut host = HostData::new(1, Discards { of_disk: true, of_array: true }, Spaces::one(Blocks(64)));
+        requests.iter().for_each(|r| host.arrived(r));
+        host
+    }
+
+    /// Blocks 0 to 11 are written, 4 to 7 once more, which is refused while reads are under way: what these bring of 4 to 7 is
+    /// right whatever it is, and what they bring of others is not.
+    #[test]
+    fn a_refused_write_leaves_anything_in_its_own_blocks_alone() {
+        let second = request(1, HostOp::Write, 4, 4);
+        for (from, blocks, wrong) in [
+            (4, 4, None),
+            (5, 2, None),
+            (0, 8, Some(0)),
+            (3, 3, Some(3)),
+            (5, 4, Some(8)),
+            (8, 4, Some(8)),
+            (0, 4, Some(0)),
+        ] {
+            let read = request(2, HostOp::Read, from, blocks);
+            let mut host = forgetful(&[request(0, HostOp::Write, 0, 12), read, second]);
+            host.done(&second, true).unwrap();
+            let found = host.done(&read, false).err().map(|e| e.to_string());
+            assert_eq!(found.is_some(), wrong.is_some(), "{from}, {blocks}: {found:?}");
+            let named = |lba: u64| format!("request 2 read LBA {lba} from the array");
+            assert!(wrong.is_none_or(|lba| found.unwrap().contains(&named(lba))), "{from}, {blocks}");
+        }
+    }
+
+    /// Reads that come after a refusal are as free, until the blocks are written again; refused reads are right whatever they bring.
+    #[test]
+    fn what_was_refused_is_known_again_when_it_is_written_again() {
+        let [second, third] = [1, 2].map(|id| request(id, HostOp::Write, 4, 4));
+        let mut host = forgetful(&[request(0, HostOp::Write, 0, 12), second]);
+        host.done(&second, true).unwrap();
+        let mut reads = |host: &mut HostData, lba, refused| {
+            let read = request(9, HostOp::Read, lba, 1);
+            host.arrived(&read);
+            host.done(&read, refused).is_ok()
+        };
+        let all = |host: &mut HostData, reads: &mut dyn FnMut(&mut HostData, u64, bool) -> bool| {
+            [3, 4, 7, 8].map(|lba| reads(host, lba, false))
+        };
+        assert_eq!(all(&mut host, &mut reads), [false, true, true, false]);
+        host.arrived(&third);
+        assert_eq!(all(&mut host, &mut reads), [false; 4]);
+        assert!(reads(&mut host, 4, true));
+    }
+
+    /// A discard of an array that promises zeroes is one; of one that promises nothing whatever is read is right.
+    #[test]
+    fn discarded_blocks_are_zeroes_or_anything() {
+        for (of_array, after) in [(true, [true, false]), (false, [true, true])] {
+            let mut host = HostData::new(1, Discards { of_disk: true, of_array }, Spaces::one(Blocks(64)));
+            host.arrived(&request(0, HostOp::Write, 0, 8));
+            host.arrived(&request(1, HostOp::Discard, 0, 8));
+            let wrong = request(2, HostOp::Read, 0, 8);
+            host.arrived(&wrong);
+            assert!(host.done(&wrong, false).is_ok(), "zeroes are right");
+            let read = request(3, HostOp::Read, 0, 8);
+            host.arrived(&read);
+            // What a disk brings that was written there by another way.
+            host.buffers.arrived(3, vec![1; 8 * BLOCK]);
+            assert_eq!([true, host.done(&read, false).is_ok()], after, "{of_array}");
+        }
+    }
+}

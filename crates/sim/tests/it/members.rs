@@ -1,6 +1,7 @@
 //! What a run of an array says of its drives, and of where its requests' time went.
 
 use crate::support::{Done, go, real};
+use smrlab_sim::{Control, Spec};
 
 const MORE: &str = "wrap = 'capacity'\nwindow = '1s'\narrivals = 'trace'";
 
@@ -115,4 +116,21 @@ fn the_parity_drive_of_raid4s_is_conventional() {
     let cleaned = cleaned(&d);
     assert!(cleaned[0] > 0 && cleaned[2] == 0, "{cleaned:?}");
     assert_eq!(d.result.json["array"]["rebuilds"], 1);
+}
+
+/// Requests of a block each go to one of two drives behind each other, so that these count what the host counts: what they read from their
+/// own buffers, and from writes that still wait there, too.
+#[test]
+fn the_requests_of_drives_behind_each_other_are_the_hosts() {
+    let text = "drive = 'tiny,write_cache=on,cache_size=64KiB,segments=8'\nlayer = 'cmr'\narray = 'spanning,disks=2'\n\
+                wrap = 'capacity'\nscheduler = 'sptf,depth=8'\narrivals = 'closed'\n\
+                trace = 'synth:zipf,requests=3000,size=1blk,align=1blk,write=50%'\n";
+    let run = smrlab_sim::run(&Spec::from_toml(text).unwrap(), &Control::new(), None).unwrap().json;
+    let members = run["members"].as_array().unwrap();
+    for key in ["reads", "writes", "blocks_read", "blocks_written"] {
+        let each = members.iter().map(|m| m["host"][key].as_u64().unwrap());
+        assert_eq!(each.sum::<u64>(), run["host"][key].as_u64().unwrap(), "{key}");
+    }
+    assert_eq!(run["host"]["reads"].as_u64().unwrap() + run["host"]["writes"].as_u64().unwrap(), 3000);
+    assert!(run["buffer"]["read_hits"].as_u64() > Some(20), "{}", run["buffer"]);
 }

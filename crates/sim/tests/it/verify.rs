@@ -197,3 +197,40 @@ fn what_sees_one_space_is_refused_before_several() {
         );
     }
 }
+
+/// What drives of an array hold from before the run is followed too: reads find what the prefill destroyed.
+#[test]
+fn a_prefill_that_destroys_what_it_wrote_is_caught() {
+    for array in ["", "array = 'striped,disks=3'"] {
+        let text = format!(
+            "drive = 'tiny'\nlayer = 'raw'\n{array}\nverify_media = true\nprefill = '100%,order=random'\nwrap = 'capacity'\n\
+             trace = 'synth:uniform,requests=500,size=8blk,align=1blk,write=0%'\n"
+        );
+        let e = run(&Spec::from_toml(&text).unwrap(), &Control::new(), None).err();
+        let e = e.map(|e| e.to_string()).unwrap_or_default();
+        assert!(
+            e.contains("of the prefill or background work") && e.contains("destroyed it"),
+            "{array}: {e}"
+        );
+        assert_eq!(e.contains("disk "), !array.is_empty(), "{e}");
+    }
+}
+
+/// A head that writes two tracks, of 32 blocks each, of which the next begins a quarter of a turn later: above block 5 lies block 29 of
+/// track 1, which was written before.
+#[test]
+fn the_write_that_destroyed_a_block_is_named_as_it_was() {
+    let path = std::env::temp_dir().join(format!("smrlab-destroyed-{}.csv", std::process::id()));
+    std::fs::write(&path, "0,W,61,1\n1,W,5,1\n2,R,61,1\n").unwrap();
+    let text = format!(
+        "drive = 'tiny'\nlayer = 'raw'\nverify_media = true\ntrace = '{}:csv,columns=time:s;op;lba;size:blk'\n",
+        path.display()
+    );
+    let found = run(&Spec::from_toml(&text).unwrap(), &Control::new(), None);
+    std::fs::remove_file(&path).unwrap();
+    assert_eq!(
+        found.err().map(|e| e.to_string()).unwrap_or_default(),
+        "verify-media: request 2 read LBA 61 from PBA 61, and not what was last written there: \
+         media write 1 of request 1 (host, 1 blocks at PBA 5) destroyed it"
+    );
+}
