@@ -118,15 +118,7 @@ impl TraceSource for Watched<'_> {
         self.control.progress(self.rows, self.inner.progress());
         Ok(more)
     }
-    fn device_name(&self, device: u32) -> String {
-        self.inner.device_name(device)
-    }
-    fn skipped(&self) -> u64 {
-        self.inner.skipped()
-    }
-    fn progress(&self) -> Option<f64> {
-        self.inner.progress()
-    }
+    smrlab_trace::pass_through!();
 }
 
 fn watched<'a, T>(

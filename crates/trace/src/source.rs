@@ -43,6 +43,22 @@ impl<S: TraceSource + ?Sized> TraceSource for Box<S> {
     }
 }
 
+/// In an implementation of [`TraceSource`]: names, counts and progress are those of the field `inner`.
+#[macro_export]
+macro_rules! pass_through {
+    () => {
+        fn device_name(&self, device: u32) -> String {
+            self.inner.device_name(device)
+        }
+        fn skipped(&self) -> u64 {
+            self.inner.skipped()
+        }
+        fn progress(&self) -> Option<f64> {
+            self.inner.progress()
+        }
+    };
+}
+
 /// A trace that is already in memory: for tests and small examples.
 #[derive(Clone, Debug, Default)]
 pub struct Memory {

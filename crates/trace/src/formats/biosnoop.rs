@@ -1,6 +1,6 @@
 //! What biosnoop prints: one line a block request, from BCC, libbpf-tools or bpftrace.
 
-use super::{Clock, Format, Open, Sample, Verdict};
+use super::{Clock, Format, Open};
 use crate::devices::Names;
 use crate::fields::{Reason, columns, extent, not, time, touched, uint};
 use crate::reader::{LineFormat, Lines};
@@ -19,7 +19,7 @@ pub(super) const FORMAT: Format = Format {
     params: &[],
     clock: Clock::Trace,
     sort_window: "60s",
-    detect,
+    detect: |sample| sample.lines().take(3).any(|l| header(l).is_some()).into(),
     open: Open::Stream(|input, _, tolerance| Ok(Box::new(Lines::new(input, BioSnoop::default(), tolerance)))),
 };
 
@@ -117,8 +117,4 @@ impl LineFormat for BioSnoop {
     fn device_name(&self, device: u32) -> String {
         self.names.name(device)
     }
-}
-
-fn detect(sample: &Sample<'_>) -> Verdict {
-    if sample.lines().take(3).any(|l| header(l).is_some()) { Verdict::Yes } else { Verdict::No }
 }

@@ -168,5 +168,5 @@ fn detect(sample: &Sample<'_>) -> Verdict {
         let f: Vec<&[u8]> = columns(l).take(7).collect();
         f.len() >= 6 && device(f[0]).is_some() && uint(f[2], "sequence").is_ok() && f[3].contains(&b'.')
     };
-    if sample.all_lines(event) { Verdict::Yes } else { Verdict::No }
+    sample.all_lines(event).into()
 }

@@ -1,7 +1,7 @@
 //! The kernel's binary block trace (`*.blktrace.N`, or `blkparse -d`).
 
 use super::blkparse::{EVENT, device_name, hint, zone_place};
-use super::{Clock, Format, Open, Sample, Verdict};
+use super::{Clock, Format, Open};
 use crate::fields::{Reason, extent, touched};
 use crate::reader::{RecordFormat, Records};
 use crate::{Batch, Record};
@@ -17,7 +17,7 @@ pub(super) const FORMAT: Format = Format {
     params: &[EVENT],
     clock: Clock::World,
     sort_window: "0",
-    detect,
+    detect: |sample| (sample.bytes.len() >= 48 && Numbers::of(sample.bytes).is_ok()).into(),
     open: Open::Stream(|input, v, tolerance| {
         let format = BlkTrace { queued: v.text("event") == Some("queued"), other_events: 0 };
         Ok(Box::new(Records::new(input, format, tolerance)))
@@ -172,8 +172,4 @@ impl RecordFormat for BlkTrace {
     fn empty_hint(&self) -> Option<String> {
         hint(self.queued, self.other_events)
     }
-}
-
-fn detect(sample: &Sample<'_>) -> Verdict {
-    if sample.bytes.len() >= 48 && Numbers::of(sample.bytes).is_ok() { Verdict::Yes } else { Verdict::No }
 }

@@ -92,5 +92,5 @@ fn detect(sample: &Sample<'_>) -> Verdict {
         && (1..=PACKETS).contains(&u64_at(b, FILE))
         && u64_at(b, 24) >= u64_at(b, 16)
         && u64_at(b, FILE + 8) >= u64_at(b, 8);
-    if fits { Verdict::Yes } else { Verdict::No }
+    fits.into()
 }

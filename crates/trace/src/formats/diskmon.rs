@@ -1,7 +1,7 @@
 //! Windows DiskMon (Sysinternals) logs.
 
 use super::tabular::{Preset, fits, open_preset};
-use super::{Clock, Format, Open, Sample, Verdict};
+use super::{Clock, Format, Open};
 
 /// The registry entry.
 pub(super) const FORMAT: Format = Format {
@@ -12,7 +12,7 @@ pub(super) const FORMAT: Format = Format {
     params: &[],
     clock: Clock::Trace,
     sort_window: "0",
-    detect,
+    detect: |sample| fits(sample, &PRESET).into(),
     open: Open::Stream(|input, _, tolerance| open_preset(input, &PRESET, tolerance)),
 };
 
@@ -25,7 +25,3 @@ pub(super) const PRESET: Preset = Preset {
     write: "",
     device: "disk",
 };
-
-fn detect(sample: &Sample<'_>) -> Verdict {
-    if fits(sample, &PRESET) { Verdict::Yes } else { Verdict::No }
-}

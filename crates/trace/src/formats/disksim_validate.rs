@@ -1,6 +1,6 @@
 //! DiskSim's validation traces: requests replayed one at a time on a real drive.
 
-use super::{Clock, Format, Open, Sample, Verdict};
+use super::{Clock, Format, Open};
 use crate::fields::{Reason, columns, extent, need, not, read_or_write, time, uint};
 use crate::reader::{LineFormat, Lines};
 use crate::{Batch, Record};
@@ -16,7 +16,7 @@ pub(super) const FORMAT: Format = Format {
     params: &[],
     clock: Clock::Trace,
     sort_window: "0",
-    detect,
+    detect: |sample| sample.taken_by(Validate::default()).into(),
     open: Open::Stream(|input, _, tolerance| Ok(Box::new(Lines::new(input, Validate::default(), tolerance)))),
 };
 
@@ -41,8 +41,4 @@ impl LineFormat for Validate {
         self.next = SimTime(self.next.0.saturating_add(service.0).saturating_add(gap.0));
         Ok(())
     }
-}
-
-fn detect(sample: &Sample<'_>) -> Verdict {
-    if sample.taken_by(Validate::default()) { Verdict::Yes } else { Verdict::No }
 }

@@ -124,5 +124,5 @@ impl LineFormat for Etw {
 
 fn detect(sample: &Sample<'_>) -> Verdict {
     let begins = sample.lines().next().is_some_and(|l| l.trim_ascii() == b"BeginHeader");
-    if begins || sample.taken_by(Etw::default()) { Verdict::Yes } else { Verdict::No }
+    (begins || sample.taken_by(Etw::default())).into()
 }

@@ -1,6 +1,6 @@
 //! fio's I/O logs (`write_iolog`), versions 2 and 3.
 
-use super::{Clock, Format, Open, Sample, Verdict};
+use super::{Clock, Format, Open};
 use crate::devices::Names;
 use crate::fields::{Reason, columns, need, not, time, touched, uint};
 use crate::reader::{LineFormat, Lines};
@@ -17,7 +17,7 @@ pub(super) const FORMAT: Format = Format {
     params: &[],
     clock: Clock::Trace,
     sort_window: "0",
-    detect,
+    detect: |sample| sample.bytes.starts_with(b"fio version ").into(),
     open: Open::Stream(|input, _, tolerance| Ok(Box::new(Lines::new(input, Fio::default(), tolerance)))),
 };
 
@@ -79,8 +79,4 @@ impl LineFormat for Fio {
     fn device_name(&self, device: u32) -> String {
         self.names.name(device)
     }
-}
-
-fn detect(sample: &Sample<'_>) -> Verdict {
-    if sample.bytes.starts_with(b"fio version ") { Verdict::Yes } else { Verdict::No }
 }

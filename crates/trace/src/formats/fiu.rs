@@ -1,6 +1,6 @@
 //! FIU traces (SNIA IOTTA 390).
 
-use super::{Clock, Format, Open, Sample, Verdict};
+use super::{Clock, Format, Open};
 use crate::devices::Names;
 use crate::fields::{Reason, columns, extent, need, read_or_write, time, uint};
 use crate::reader::{LineFormat, Lines};
@@ -16,7 +16,7 @@ pub(super) const FORMAT: Format = Format {
     params: &[],
     clock: Clock::Trace,
     sort_window: "0",
-    detect,
+    detect: |sample| sample.taken_by(Fiu::default()).into(),
     open: Open::Stream(|input, _, tolerance| Ok(Box::new(Lines::new(input, Fiu::default(), tolerance)))),
 };
 
@@ -55,8 +55,4 @@ impl LineFormat for Fiu {
     fn device_name(&self, device: u32) -> String {
         self.names.name(device)
     }
-}
-
-fn detect(sample: &Sample<'_>) -> Verdict {
-    if sample.taken_by(Fiu::default()) { Verdict::Yes } else { Verdict::No }
 }

@@ -1,6 +1,6 @@
 //! HP Labs' SRT traces (cello, hplajw).
 
-use super::{Clock, Format, Open, Sample, Verdict};
+use super::{Clock, Format, Open};
 use crate::fields::{Reason, not, touched};
 use crate::input::{Input, SAMPLE};
 use crate::reader::{RecordFormat, Records};
@@ -17,7 +17,7 @@ pub(super) const FORMAT: Format = Format {
     params: &[],
     clock: Clock::Trace,
     sort_window: "0",
-    detect,
+    detect: |sample| sample.bytes.starts_with(MAGIC).into(),
     open: Open::Stream(|mut input, _, tolerance| {
         skip_header(&mut input)?;
         Ok(Box::new(Records::new(input, HpSrt, tolerance)))
@@ -80,8 +80,4 @@ impl RecordFormat for HpSrt {
     fn device_name(&self, device: u32) -> String {
         format!("disk{device}")
     }
-}
-
-fn detect(sample: &Sample<'_>) -> Verdict {
-    if sample.bytes.starts_with(MAGIC) { Verdict::Yes } else { Verdict::No }
 }

@@ -10,7 +10,7 @@
 //!
 //! Memory: 24 bytes and the map's overhead per URL.
 
-use super::{Clock, Format, Open, Sample, Verdict};
+use super::{Clock, Format, Open};
 use crate::fields::{Reason, not, uint};
 use crate::layout::{Layout, hash};
 use crate::reader::{LineFormat, Lines};
@@ -42,7 +42,7 @@ pub(super) const FORMAT: Format = Format {
     ],
     clock: Clock::World,
     sort_window: "300s",
-    detect,
+    detect: |sample| sample.all_lines(|l| parse(l).is_ok()).into(),
     open: Open::Stream(|input, v, tolerance| {
         let format = Http::new(v).map_err(crate::TraceError::Spec)?;
         Ok(Box::new(Lines::new(input, format, tolerance)))
@@ -153,10 +153,6 @@ impl LineFormat for Http {
     fn empty_hint(&self) -> Option<String> {
         Some("no line of the log moved data (GET with 200 or 206)".to_owned())
     }
-}
-
-fn detect(sample: &Sample<'_>) -> Verdict {
-    if sample.all_lines(|l| parse(l).is_ok()) { Verdict::Yes } else { Verdict::No }
 }
 
 #[cfg(test)]

@@ -56,6 +56,13 @@ pub enum Verdict {
     Said,
 }
 
+impl From<bool> for Verdict {
+    /// For formats that are sure either way.
+    fn from(is_it: bool) -> Self {
+        if is_it { Self::Yes } else { Self::No }
+    }
+}
+
 /// What opening gives.
 pub type Opened = Result<Box<dyn TraceSource>, TraceError>;
 

@@ -54,5 +54,5 @@ impl LineFormat for Msr {
 fn detect(sample: &Sample<'_>) -> Verdict {
     // A filetime of our days has 18 digits.
     let dated = sample.all_lines(|l| separated(l, b',').count() == 7);
-    if dated && sample.taken_by(Msr::default()) { Verdict::Yes } else { Verdict::No }
+    (dated && sample.taken_by(Msr::default())).into()
 }

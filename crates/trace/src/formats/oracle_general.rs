@@ -98,5 +98,5 @@ fn detect(sample: &Sample<'_>) -> Verdict {
     let ahead = records().enumerate().all(|(i, (_, _, bytes, next))| {
         bytes < 1 << 31 && (next == -1 || next == i64::MAX || (next > i as i64 && next < 1 << 48))
     });
-    if records().count() >= 10 && rising && ahead { Verdict::Yes } else { Verdict::No }
+    (records().count() >= 10 && rising && ahead).into()
 }

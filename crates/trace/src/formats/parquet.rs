@@ -14,7 +14,7 @@
 //! Key-value metadata: `smrlab.trace` = version of this schema, `smrlab.sorted` = `arrival_ns`, `smrlab.source` = what it
 //! was made of, `smrlab.devices` = `number=name` a line.
 
-use super::{Clock, Format, Open, Sample, Verdict};
+use super::{Clock, Format, Open};
 use crate::{Batch, TraceError, TraceSource, remote};
 use bytes::Bytes;
 use parquet::basic::ConvertedType;
@@ -39,7 +39,7 @@ pub const FORMAT: Format = Format {
     params: &[],
     clock: Clock::Trace,
     sort_window: "0",
-    detect,
+    detect: |sample| sample.bytes.starts_with(b"PAR1").into(),
     open: Open::File(|path, _| Ok(Box::new(ParquetSource::open(path)?))),
 };
 
@@ -47,10 +47,6 @@ pub const FORMAT: Format = Format {
 pub(crate) const COLUMNS: [&str; 7] = ["arrival_ns", "op", "lba", "blocks", "device", "stream", "fua"];
 /// Columns from this one on may be missing.
 const OPTIONAL_FROM: usize = 4;
-
-fn detect(sample: &Sample<'_>) -> Verdict {
-    if sample.bytes.starts_with(b"PAR1") { Verdict::Yes } else { Verdict::No }
-}
 
 /// Reads a Parquet trace row group by row group, in memory of a few pages a column.
 pub struct ParquetSource {

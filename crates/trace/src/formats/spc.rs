@@ -1,6 +1,6 @@
 //! SPC traces (UMass repository: Financial1/2, WebSearch).
 
-use super::{Clock, Format, Open, Sample, Verdict};
+use super::{Clock, Format, Open};
 use crate::fields::{Reason, need, not, read_or_write, separated, time, touched, uint, uint32};
 use crate::reader::{LineFormat, Lines};
 use crate::{Batch, Record};
@@ -17,7 +17,7 @@ pub(super) const FORMAT: Format = Format {
     params: &[],
     clock: Clock::Trace,
     sort_window: "0",
-    detect,
+    detect: |sample| sample.taken_by(Spc).into(),
     open: Open::Stream(|input, _, tolerance| Ok(Box::new(Lines::new(input, Spc, tolerance)))),
 };
 
@@ -40,8 +40,4 @@ impl LineFormat for Spc {
     fn device_name(&self, device: u32) -> String {
         format!("asu{device}")
     }
-}
-
-fn detect(sample: &Sample<'_>) -> Verdict {
-    if sample.taken_by(Spc) { Verdict::Yes } else { Verdict::No }
 }

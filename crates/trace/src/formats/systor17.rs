@@ -1,7 +1,7 @@
 //! SYSTOR'17 virtual desktop traces (SNIA IOTTA 4928).
 
 use super::tabular::{Preset, open_preset};
-use super::{Clock, Format, Open, Sample, Verdict};
+use super::{Clock, Format, Open};
 
 /// The registry entry.
 pub(super) const FORMAT: Format = Format {
@@ -12,7 +12,7 @@ pub(super) const FORMAT: Format = Format {
     params: &[],
     clock: Clock::World,
     sort_window: "60s",
-    detect,
+    detect: |sample| sample.bytes.starts_with(b"Timestamp,Response,IOType,LUN,Offset,Size").into(),
     open: Open::Stream(|input, _, tolerance| open_preset(input, &PRESET, tolerance)),
 };
 
@@ -25,11 +25,3 @@ pub(super) const PRESET: Preset = Preset {
     write: "",
     device: "LUN",
 };
-
-fn detect(sample: &Sample<'_>) -> Verdict {
-    if sample.bytes.starts_with(b"Timestamp,Response,IOType,LUN,Offset,Size") {
-        Verdict::Yes
-    } else {
-        Verdict::No
-    }
-}

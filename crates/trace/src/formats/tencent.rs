@@ -29,5 +29,5 @@ pub(super) const PRESET: Preset = Preset {
 fn detect(sample: &Sample<'_>) -> Verdict {
     // Dates of our days, in whole seconds: ten digits.
     let dated = sample.all_lines(|l| l.get(10) == Some(&b',') && l[..10].iter().all(u8::is_ascii_digit));
-    if dated && fits(sample, &PRESET) { Verdict::Yes } else { Verdict::No }
+    (dated && fits(sample, &PRESET)).into()
 }

@@ -3,7 +3,7 @@
 //! The layout is assumed: a file takes extents of fixed length (`extent`), each of which gets its place behind the last one
 //! when it is first used. What crosses extents becomes several requests that arrive together.
 
-use super::{Clock, Format, Open, Sample, Verdict};
+use super::{Clock, Format, Open};
 use crate::fields::{Reason, need, read_or_write, separated, time, touched, uint};
 use crate::layout::{Layout, hash};
 use crate::reader::{LineFormat, Lines};
@@ -36,7 +36,7 @@ pub(super) const FORMAT: Format = Format {
     ],
     clock: Clock::World,
     sort_window: "10s",
-    detect,
+    detect: |sample| sample.lines().next().is_some_and(|l| places(l).is_some()).into(),
     open: Open::Stream(|input, v, tolerance| Ok(Box::new(Lines::new(input, Thesios::new(v)?, tolerance)))),
 };
 
@@ -131,8 +131,4 @@ impl LineFormat for Thesios {
     fn empty_hint(&self) -> Option<String> {
         Some("no request of the trace reaches the drive (level=server keeps what memory served)".to_owned())
     }
-}
-
-fn detect(sample: &Sample<'_>) -> Verdict {
-    if sample.lines().next().is_some_and(|l| places(l).is_some()) { Verdict::Yes } else { Verdict::No }
 }

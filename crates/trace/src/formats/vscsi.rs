@@ -96,5 +96,5 @@ fn detect(sample: &Sample<'_>) -> Verdict {
         Some(_) => operation(u16_at(b, 0)).is_some(),
         None => false,
     };
-    if known { Verdict::Yes } else { Verdict::No }
+    known.into()
 }

@@ -1,7 +1,7 @@
 //! CloudPhysics traces as CSV.
 
 use super::tabular::{Preset, open_preset};
-use super::{Clock, Format, Open, Sample, Verdict};
+use super::{Clock, Format, Open};
 
 /// The registry entry.
 pub(super) const FORMAT: Format = Format {
@@ -12,7 +12,7 @@ pub(super) const FORMAT: Format = Format {
     params: &[],
     clock: Clock::World,
     sort_window: "0",
-    detect,
+    detect: |sample| sample.bytes.starts_with(b"version,time,op,size,lbn").into(),
     open: Open::Stream(|input, _, tolerance| open_preset(input, &PRESET, tolerance)),
 };
 
@@ -25,7 +25,3 @@ pub(super) const PRESET: Preset = Preset {
     write: "2a;0a;a;8a;aa",
     device: "",
 };
-
-fn detect(sample: &Sample<'_>) -> Verdict {
-    if sample.bytes.starts_with(b"version,time,op,size,lbn") { Verdict::Yes } else { Verdict::No }
-}

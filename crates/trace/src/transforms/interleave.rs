@@ -1,6 +1,6 @@
 //! Bursts of several traces in turn, as composed for studies of arrays.
 
-use super::merge::{Devices, Reading, readings, sum_of_skipped};
+use super::merge::Several;
 use crate::{Batch, Record, TraceError, TraceSource};
 use smrlab_units::SimTime;
 use smrlab_units::rng::Rng;
@@ -11,8 +11,7 @@ use smrlab_units::rng::Rng;
 /// The trace's times cannot be kept, for the order is another one: each request comes as long after the one emitted
 /// before it as it came after its predecessor in its own source.
 pub struct Interleave<S> {
-    readings: Vec<Reading<S>>,
-    devices: Devices,
+    inner: Several<S>,
     /// Numbers of the sources that are left, rising.
     left: Vec<usize>,
     /// Last arrival of each source, in its own time.
@@ -33,11 +32,10 @@ impl<S: TraceSource> Interleave<S> {
         if burst == 0 {
             return Err(TraceError::Request("the burst must be at least 1 request".to_owned()));
         }
-        let readings = readings(sources)?;
-        let n = readings.len();
+        let inner = Several::new(sources)?;
+        let n = inner.readings.len();
         Ok(Self {
-            readings,
-            devices: Devices::new(n),
+            inner,
             left: (0..n).collect(),
             last: vec![SimTime::ZERO; n],
             burst,
@@ -60,10 +58,10 @@ impl<S: TraceSource> Interleave<S> {
                 None if self.left.is_empty() => return Ok(None),
                 None => (self.left[self.rng.below(self.left.len() as u64) as usize], 0),
             };
-            match self.readings[source].peek()? {
+            match self.inner.readings[source].peek()? {
                 Some(record) if used < self.burst => {
-                    self.readings[source].take();
-                    let more = self.readings[source].peek()?.is_some();
+                    self.inner.readings[source].take();
+                    let more = self.inner.readings[source].peek()?.is_some();
                     if self.left.len() == 1 {
                         self.tail += 1;
                     }
@@ -74,8 +72,7 @@ impl<S: TraceSource> Interleave<S> {
                     let gap = record.arrival.since(self.last[source]);
                     self.now = SimTime(self.now.0.saturating_add(gap.0));
                     self.last[source] = record.arrival;
-                    let device = self.devices.number(source, record.device, &self.readings[source].source);
-                    return Ok(Some(Record { arrival: self.now, stream: source as u16, device, ..record }));
+                    return Ok(Some(self.inner.emitted(source, Record { arrival: self.now, ..record })));
                 }
                 // Only a source that was empty from the start is found so.
                 _ => self.left.retain(|s| *s != source),
@@ -95,14 +92,5 @@ impl<S: TraceSource> TraceSource for Interleave<S> {
         }
         Ok(!out.is_empty())
     }
-    fn device_name(&self, device: u32) -> String {
-        self.devices.name(device)
-    }
-    fn skipped(&self) -> u64 {
-        sum_of_skipped(self.readings.iter().map(|r| &r.source))
-    }
-    fn progress(&self) -> Option<f64> {
-        let parts: Option<Vec<f64>> = self.readings.iter().map(|r| r.source.progress()).collect();
-        parts.map(|p| p.iter().sum::<f64>() / p.len() as f64)
-    }
+    crate::pass_through!();
 }

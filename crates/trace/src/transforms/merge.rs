@@ -45,10 +45,6 @@ pub(super) fn check(sources: usize) -> Result<(), TraceError> {
     Ok(())
 }
 
-pub(super) fn sum_of_skipped<'a, S: TraceSource + 'a>(sources: impl Iterator<Item = &'a S>) -> u64 {
-    sources.map(TraceSource::skipped).sum()
-}
-
 /// The devices of several traces under common numbers: equal names mean the same device, others keep their number where
 /// it is free and get the next free one otherwise.
 pub(super) struct Devices {
@@ -106,15 +102,46 @@ impl Devices {
     }
 }
 
-pub(super) fn readings<S: TraceSource>(sources: Vec<S>) -> Result<Vec<Reading<S>>, TraceError> {
-    check(sources.len())?;
-    Ok(sources.into_iter().map(Reading::new).collect())
+/// Several traces that are read side by side.
+pub(super) struct Several<S> {
+    pub readings: Vec<Reading<S>>,
+    devices: Devices,
+}
+
+impl<S: TraceSource> Several<S> {
+    /// Of at least one source.
+    ///
+    /// # Errors
+    /// When there is none, or there are more than 65 536.
+    pub(super) fn new(sources: Vec<S>) -> Result<Self, TraceError> {
+        check(sources.len())?;
+        let devices = Devices::new(sources.len());
+        Ok(Self { readings: sources.into_iter().map(Reading::new).collect(), devices })
+    }
+
+    /// A record of the `i`-th source as it is emitted: its stream and the device's common number.
+    pub(super) fn emitted(&mut self, i: usize, record: Record) -> Record {
+        let device = self.devices.number(i, record.device, &self.readings[i].source);
+        Record { stream: i as u16, device, ..record }
+    }
+
+    pub(super) fn device_name(&self, device: u32) -> String {
+        self.devices.name(device)
+    }
+
+    pub(super) fn skipped(&self) -> u64 {
+        self.readings.iter().map(|r| r.source.skipped()).sum()
+    }
+
+    pub(super) fn progress(&self) -> Option<f64> {
+        let parts: Option<Vec<f64>> = self.readings.iter().map(|r| r.source.progress()).collect();
+        parts.map(|p| p.iter().sum::<f64>() / p.len() as f64)
+    }
 }
 
 /// Merges traces by arrival; equal arrivals go in the order of the sources. The stream is the source's number.
 pub struct Merge<S> {
-    readings: Vec<Reading<S>>,
-    devices: Devices,
+    inner: Several<S>,
 }
 
 impl<S: TraceSource> Merge<S> {
@@ -123,8 +150,7 @@ impl<S: TraceSource> Merge<S> {
     /// # Errors
     /// When there is none, or there are more than 65 536.
     pub fn new(sources: Vec<S>) -> Result<Self, TraceError> {
-        let devices = Devices::new(sources.len());
-        Ok(Self { readings: readings(sources)?, devices })
+        Ok(Self { inner: Several::new(sources)? })
     }
 }
 
@@ -133,7 +159,7 @@ impl<S: TraceSource> TraceSource for Merge<S> {
         out.clear();
         while !out.is_full() {
             let mut first: Option<(usize, Record)> = None;
-            for (i, reading) in self.readings.iter_mut().enumerate() {
+            for (i, reading) in self.inner.readings.iter_mut().enumerate() {
                 if let Some(r) = reading.peek()?
                     && first.is_none_or(|(_, f)| r.arrival < f.arrival)
                 {
@@ -141,20 +167,10 @@ impl<S: TraceSource> TraceSource for Merge<S> {
                 }
             }
             let Some((i, record)) = first else { break };
-            self.readings[i].take();
-            let device = self.devices.number(i, record.device, &self.readings[i].source);
-            out.push(Record { stream: i as u16, device, ..record });
+            self.inner.readings[i].take();
+            out.push(self.inner.emitted(i, record));
         }
         Ok(!out.is_empty())
     }
-    fn device_name(&self, device: u32) -> String {
-        self.devices.name(device)
-    }
-    fn skipped(&self) -> u64 {
-        sum_of_skipped(self.readings.iter().map(|r| &r.source))
-    }
-    fn progress(&self) -> Option<f64> {
-        let parts: Option<Vec<f64>> = self.readings.iter().map(|r| r.source.progress()).collect();
-        parts.map(|p| p.iter().sum::<f64>() / p.len() as f64)
-    }
+    crate::pass_through!();
 }

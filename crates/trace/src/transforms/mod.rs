@@ -1,20 +1,5 @@
 //! Sources made of other sources, one file each.
 
-/// Passes names, counts and progress through from the field `inner`.
-macro_rules! pass_through {
-    () => {
-        fn device_name(&self, device: u32) -> String {
-            self.inner.device_name(device)
-        }
-        fn skipped(&self) -> u64 {
-            self.inner.skipped()
-        }
-        fn progress(&self) -> Option<f64> {
-            self.inner.progress()
-        }
-    };
-}
-
 mod chain;
 mod concat;
 mod interleave;

@@ -22,5 +22,5 @@ impl<S: TraceSource> TraceSource for Offset<S> {
         out.lba.iter_mut().for_each(|l| l.0 = l.0.saturating_add(self.by.0));
         Ok(more)
     }
-    pass_through!();
+    crate::pass_through!();
 }

@@ -36,5 +36,5 @@ impl<S: TraceSource> TraceSource for Peeked<S> {
             None => self.inner.next_batch(out),
         }
     }
-    pass_through!();
+    crate::pass_through!();
 }

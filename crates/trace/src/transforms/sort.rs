@@ -93,13 +93,5 @@ impl<S: TraceSource> TraceSource for SortWindow<S> {
         }
         Ok(!out.is_empty())
     }
-    fn device_name(&self, device: u32) -> String {
-        self.inner.device_name(device)
-    }
-    fn skipped(&self) -> u64 {
-        self.inner.skipped()
-    }
-    fn progress(&self) -> Option<f64> {
-        self.inner.progress()
-    }
+    crate::pass_through!();
 }

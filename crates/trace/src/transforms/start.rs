@@ -54,13 +54,5 @@ impl<S: TraceSource> TraceSource for Started<S> {
         }
         Ok(more)
     }
-    fn device_name(&self, device: u32) -> String {
-        self.inner.device_name(device)
-    }
-    fn skipped(&self) -> u64 {
-        self.inner.skipped()
-    }
-    fn progress(&self) -> Option<f64> {
-        self.inner.progress()
-    }
+    crate::pass_through!();
 }
