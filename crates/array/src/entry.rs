@@ -14,45 +14,26 @@ pub const MOST_DISKS: u64 = 65_535;
 pub const BELOW: &str = " / ";
 
 /// The parameter that says how many drives there are.
-pub const DISKS: Param =
-    Param { name: "disks", kind: Kind::Count(1, MOST_DISKS), default: "4", doc: "drives in the array" };
+pub const DISKS: Param = Param::new("disks", Kind::Count(1, MOST_DISKS), "4").doc("drives in the array");
 
 /// The parameter that says how much of the host's space stays together on a drive.
-pub const CHUNK: Param =
-    Param { name: "chunk", kind: Kind::Size, default: "64KiB", doc: "consecutive blocks on one drive" };
+pub const CHUNK: Param = Param::new("chunk", Kind::Size, "64KiB").doc("consecutive blocks on one drive");
 
 /// The parameters of every array but `single`: what befalls its drives, and what they share.
 pub const COMMON: &[Param] = &[
-    Param {
-        name: "timeout",
-        kind: Kind::Time,
-        default: "",
-        doc: "the host's command timeout: a drive that has not answered for so long is thrown out; none without it",
-    },
-    Param {
-        name: "fail",
-        kind: Kind::Text,
-        default: "",
-        doc: "drives that die, as DISK@TIME, several joined by '+': 2@10s+0@1000s",
-    },
-    Param {
-        name: "replace",
-        kind: Kind::Time,
-        default: "",
-        doc: "how long after its death a drive is replaced by a fresh one; never without it",
-    },
-    Param {
-        name: "spares",
-        kind: Kind::Count(0, MOST_DISKS),
-        default: "1",
-        doc: "fresh drives to replace dead ones",
-    },
-    Param {
-        name: "bus",
-        kind: Kind::Real(0.001, 1e6),
-        default: "",
-        doc: "MB/s of one bus for the data of all disks, beside each one's own: two actuators of a drive; without it each has its own",
-    },
+    Param::new("timeout", Kind::Time, "").doc(
+        "the host's command timeout: a drive that has not answered for so long is thrown out; none \
+         without it",
+    ),
+    Param::new("fail", Kind::Text, "")
+        .doc("drives that die, as DISK@TIME, several joined by '+': 2@10s+0@1000s"),
+    Param::new("replace", Kind::Time, "")
+        .doc("how long after its death a drive is replaced by a fresh one; never without it"),
+    Param::new("spares", Kind::Count(0, MOST_DISKS), "1").doc("fresh drives to replace dead ones"),
+    Param::new("bus", Kind::Real(0.001, 1e6), "").doc(
+        "MB/s of one bus for the data of all disks, beside each one's own: two actuators of a drive; \
+         without it each has its own",
+    ),
 ];
 
 /// What an array is built for.

@@ -305,13 +305,9 @@ impl Chosen {
     fn level(text: &str, below: Option<Self>) -> Result<Self, SpecError> {
         let (name, mut pairs) = split_item(text);
         pairs.iter_mut().filter(|p| p.0 == OLD_CHUNK).for_each(|p| p.0 = "chunk");
-        let entry =
-            ARRAYS.iter().find(|a| a.name == name).copied().ok_or_else(|| SpecError::UnknownName {
-                what: "array",
-                name: name.to_owned(),
-                nearest: nearest(name, ARRAYS.iter().map(|a| a.name)),
-                known: ARRAYS.iter().map(|a| a.name).collect::<Vec<_>>().join(", "),
-            })?;
+        let entry = ARRAYS.iter().find(|a| a.name == name).copied();
+        let unknown = || SpecError::unknown("array", name, ARRAYS.iter().map(|a| a.name), []);
+        let entry = entry.ok_or_else(unknown)?;
         let values = Values::check(entry.name, &entry.parameters(), &pairs)?;
         let plain = entry.params.is_empty();
         if plain && below.is_some() {

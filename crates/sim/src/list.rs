@@ -231,11 +231,5 @@ fn metrics(words: &str) -> Option<Value> {
 }
 
 fn not_known<'a>(what: &'static str, name: &str, known: impl Iterator<Item = &'a str> + Clone) -> RunError {
-    let e = SpecError::UnknownName {
-        what,
-        name: name.to_owned(),
-        nearest: nearest(name, known.clone()),
-        known: known.collect::<Vec<_>>().join(", "),
-    };
-    RunError::field(what, e)
+    RunError::field(what, SpecError::unknown(what, name, known, []))
 }

@@ -25,18 +25,10 @@ const AHEAD: usize = 16;
 
 /// The parameters after the share.
 pub const PARAMS: &[Param] = &[
-    Param {
-        name: "order",
-        kind: Kind::Choice(&["sequential", "random"]),
-        default: "sequential",
-        doc: "in ascending order, or in 4 KiB writes each of which goes somewhere else",
-    },
-    Param {
-        name: "of",
-        kind: Kind::Choice(&["space", "cache"]),
-        default: "space",
-        doc: "the share is of the host's space, or of the layer's cache (over the whole space)",
-    },
+    Param::new("order", Kind::Choice(&["sequential", "random"]), "sequential")
+        .doc("in ascending order, or in 4 KiB writes each of which goes somewhere else"),
+    Param::new("of", Kind::Choice(&["space", "cache"]), "space")
+        .doc("the share is of the host's space, or of the layer's cache (over the whole space)"),
 ];
 
 /// See the [module](self).

@@ -66,18 +66,8 @@ pub struct Resolved {
 
 /// The parameters of `arrivals = "closed"`.
 pub const CLOSED: &[Param] = &[
-    Param {
-        name: "depth",
-        kind: Kind::Count(1, 65_536),
-        default: "1",
-        doc: "requests outstanding at all times",
-    },
-    Param {
-        name: "think",
-        kind: Kind::Time,
-        default: "0",
-        doc: "pause between a completion and the request that follows it",
-    },
+    Param::new("depth", Kind::Count(1, 65_536), "1").doc("requests outstanding at all times"),
+    Param::new("think", Kind::Time, "0").doc("pause between a completion and the request that follows it"),
 ];
 
 fn arrivals(text: &str) -> Result<(Arrivals, String), SpecError> {

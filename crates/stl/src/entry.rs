@@ -129,12 +129,8 @@ pub enum BandLength {
 }
 
 /// The option by which a layer's bands are laid out for another head than the drive's.
-pub const HEAD_TRACKS: Param = Param {
-    name: "tracks",
-    kind: Kind::Count(1, 1024),
-    default: "",
-    doc: "k: tracks that one track write touches, itself included; default: the drive's head width",
-};
+pub const HEAD_TRACKS: Param = Param::new("tracks", Kind::Count(1, 1024), "")
+    .doc("k: tracks that one track write touches, itself included; default: the drive's head width");
 
 /// What is said of `band=` wherever a bare number means tracks.
 pub const BAND_OF_TRACKS: &str = "size of a band: 64tracks (cylinders on cylinder layouts), 25MB or 50000blk; give a unit, a \

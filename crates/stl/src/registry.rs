@@ -11,7 +11,7 @@ use crate::on_media::OnMedia;
 use crate::{Capabilities, TranslationLayer};
 use smrlab_disk::model::CacheSpec;
 use smrlab_disk::{DriveError, DriveModel};
-use smrlab_units::spec::{SpecError, Values, nearest, split_item};
+use smrlab_units::spec::{SpecError, Values, split_item};
 use std::sync::Arc;
 
 /// A layer that was built from a user's text.
@@ -69,13 +69,8 @@ pub static LAYERS: &[&LayerEntry] = &[
 pub fn find(name: &str) -> Result<&'static LayerEntry, SpecError> {
     let named = |e: &&&LayerEntry| e.name == name || e.aliases.contains(&name);
     LAYERS.iter().find(named).copied().ok_or_else(|| {
-        let names = || LAYERS.iter().map(|e| e.name);
-        SpecError::UnknownName {
-            what: "layer",
-            name: name.to_owned(),
-            nearest: nearest(name, LAYERS.iter().flat_map(|e| e.aliases.iter().copied().chain([e.name]))),
-            known: names().collect::<Vec<_>>().join(", "),
-        }
+        let aliases = LAYERS.iter().flat_map(|e| e.aliases.iter().copied());
+        SpecError::unknown("layer", name, LAYERS.iter().map(|e| e.name), aliases)
     })
 }
 

@@ -43,13 +43,8 @@ impl Mix {
     /// Anything else.
     pub fn parse(text: &str, seed: u64) -> Result<Self, SpecError> {
         let (name, pairs) = split_item(text);
-        let gap = Param { name: "gap", kind: Kind::Time, default: "0", doc: "pause between two traces" };
-        let burst = Param {
-            name: "requests",
-            kind: Kind::Count(1, u64::MAX),
-            default: "1",
-            doc: "requests in a burst",
-        };
+        let gap = Param::new("gap", Kind::Time, "0").doc("pause between two traces");
+        let burst = Param::new("requests", Kind::Count(1, u64::MAX), "1").doc("requests in a burst");
         match name {
             "time" => Values::check("time", &[], &pairs).map(|_| Self::ByTime),
             "chain" => {

@@ -7,30 +7,12 @@ use std::collections::BTreeMap;
 
 /// What a filter may ask for; everything that is given must hold.
 pub const PARAMS: &[Param] = &[
-    Param {
-        name: "op",
-        kind: Kind::Text,
-        default: "",
-        doc: "the operations: read, write, flush, discard, or several as read;write",
-    },
-    Param {
-        name: "device",
-        kind: Kind::Text,
-        default: "",
-        doc: "the devices by name or number, several as hm_0;hm_1 (`smrlab trace info` names them)",
-    },
-    Param {
-        name: "lba",
-        kind: Kind::Text,
-        default: "",
-        doc: "first blocks, FROM..TO as sizes: 1GB..2GB, 0..1000blk",
-    },
-    Param {
-        name: "size",
-        kind: Kind::Text,
-        default: "",
-        doc: "lengths, FROM..TO, both included: 4KiB..64KiB",
-    },
+    Param::new("op", Kind::Text, "")
+        .doc("the operations: read, write, flush, discard, or several as read;write"),
+    Param::new("device", Kind::Text, "")
+        .doc("the devices by name or number, several as hm_0;hm_1 (`smrlab trace info` names them)"),
+    Param::new("lba", Kind::Text, "").doc("first blocks, FROM..TO as sizes: 1GB..2GB, 0..1000blk"),
+    Param::new("size", Kind::Text, "").doc("lengths, FROM..TO, both included: 4KiB..64KiB"),
 ];
 
 /// Keeps the requests for which everything holds that it asks for.

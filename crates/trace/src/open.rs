@@ -7,7 +7,7 @@ use crate::input::Input;
 use crate::raw::{Raw, open_as};
 use crate::{TraceError, TraceSource, remote};
 use smrlab_units::Blocks;
-use smrlab_units::spec::{SpecError, Values, nearest, split_item};
+use smrlab_units::spec::{SpecError, Values, split_item};
 use std::path::Path;
 
 /// What a trace needs to know of the run that it is opened for.
@@ -91,13 +91,7 @@ pub(crate) fn split_target(text: &str) -> Result<(&str, &str), TraceError> {
 
 fn known(name: &str) -> Result<&'static Format, TraceError> {
     Format::find(name).ok_or_else(|| {
-        let names: Vec<&str> = FORMATS.iter().map(|f| f.name).collect();
         let aliases = FORMATS.iter().flat_map(|f| f.aliases.iter().copied());
-        TraceError::Spec(SpecError::UnknownName {
-            what: "trace format",
-            name: name.to_owned(),
-            nearest: nearest(name, names.iter().copied().chain(aliases)),
-            known: names.join(", "),
-        })
+        SpecError::unknown("trace format", name, FORMATS.iter().map(|f| f.name), aliases).into()
     })
 }

@@ -62,6 +62,19 @@ pub struct Param {
     pub doc: &'static str,
 }
 
+impl Param {
+    /// With a default as a user would write it; [`doc`](Self::doc) follows.
+    pub const fn new(name: &'static str, kind: Kind, default: &'static str) -> Self {
+        Self { name, kind, default, doc: "" }
+    }
+
+    /// The same with what its page says.
+    #[must_use]
+    pub const fn doc(self, doc: &'static str) -> Self {
+        Self { doc, ..self }
+    }
+}
+
 /// Tables of parameters as one; `N` is how many there are in all.
 ///
 /// # Panics
@@ -131,6 +144,20 @@ pub enum SpecError {
 /// What an entry accepts that has these parameters.
 fn all_of(known: &str) -> String {
     if known.is_empty() { "none".to_owned() } else { format!("these: {known}") }
+}
+
+impl SpecError {
+    /// No entry of a registry is called `name`: `known` are the names of its entries, and `aliases` mean the same.
+    pub fn unknown<'a>(
+        what: &'static str,
+        name: &str,
+        known: impl Iterator<Item = &'a str> + Clone,
+        aliases: impl IntoIterator<Item = &'a str>,
+    ) -> Self {
+        let nearest = nearest(name, known.clone().chain(aliases));
+        let known = known.collect::<Vec<_>>().join(", ");
+        Self::UnknownName { what, name: name.to_owned(), nearest, known }
+    }
 }
 
 fn nearest_hint(nearest: &Option<String>) -> String {
@@ -319,9 +346,9 @@ mod tests {
     use super::*;
 
     const TABLE: &[Param] = &[
-        Param { name: "band", kind: Kind::Count(1, 100), default: "4", doc: "tracks a band" },
-        Param { name: "journal", kind: Kind::Switch, default: "off", doc: "journalled updates" },
-        Param { name: "span", kind: Kind::Size, default: "", doc: "addressed space" },
+        Param::new("band", Kind::Count(1, 100), "4").doc("tracks a band"),
+        Param::new("journal", Kind::Switch, "off").doc("journalled updates"),
+        Param::new("span", Kind::Size, "").doc("addressed space"),
     ];
 
     /// A third of the letters and one more may differ.

@@ -26,7 +26,7 @@ a `timeout` throws it out of a run, which nobody knows before, is it a spare as 
 not reach the drives: a log reads zeroes where a conventional drive keeps what it had, and parity would not fit.",
     params: &joined::<10>(&[
         &[
-        Param { name: "disks", kind: Kind::Count(3, MOST_DISKS), default: "5", doc: "drives, the conventional one included" },
+        Param::new("disks", Kind::Count(3, MOST_DISKS), "5").doc("drives, the conventional one included"),
         CHUNK,
         WRITE,
         INTENT,

@@ -36,34 +36,17 @@ With `parity=log` a read-modify-write reads no old parity and writes none: it ap
 Discards reach the drives where they take whole rows; blocks do not read as zeroes afterwards unless the drives say so.",
     params: &joined::<15>(&[
         &[
-        Param { name: "disks", kind: Kind::Count(3, MOST_DISKS), default: "5", doc: "drives, parity included" },
+        Param::new("disks", Kind::Count(3, MOST_DISKS), "5").doc("drives, parity included"),
         CHUNK,
         LAYOUT,
         WRITE,
-        Param {
-            name: "parity",
-            kind: Kind::Choice(&["write", "log"]),
-            default: "write",
-            doc: "the parity of a part of a row is written at once; or what changes of it is logged",
-        },
-        Param {
-            name: "log",
-            kind: Kind::Size,
-            default: "1MiB",
-            doc: "log that a region has for each drive, with parity=log",
-        },
-        Param {
-            name: "log_region",
-            kind: Kind::Size,
-            default: "64MiB",
-            doc: "blocks of a drive whose rows have logs of their own, at least a chunk",
-        },
-        Param {
-            name: "log_on",
-            kind: Kind::Choice(&["drives", "ssd"]),
-            default: "drives",
-            doc: "logs are at the end of the drives, or on an SSD",
-        },
+        Param::new("parity", Kind::Choice(&["write", "log"]), "write")
+            .doc("the parity of a part of a row is written at once; or what changes of it is logged"),
+        Param::new("log", Kind::Size, "1MiB").doc("log that a region has for each drive, with parity=log"),
+        Param::new("log_region", Kind::Size, "64MiB")
+            .doc("blocks of a drive whose rows have logs of their own, at least a chunk"),
+        Param::new("log_on", Kind::Choice(&["drives", "ssd"]), "drives")
+            .doc("logs are at the end of the drives, or on an SSD"),
         INTENT,
         JOURNAL,
         ],

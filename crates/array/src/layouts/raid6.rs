@@ -30,12 +30,8 @@ the SSD with its new blocks before the drives are written.
 Discards reach the drives where they take whole rows; blocks do not read as zeroes afterwards unless the drives say so.",
     params: &joined::<11>(&[
         &[
-        Param {
-            name: "disks",
-            kind: Kind::Count(4, code::CHUNKS + 2),
-            default: "6",
-            doc: "drives, both parities included: the field has 255 powers for as many chunks",
-        },
+        Param::new("disks", Kind::Count(4, code::CHUNKS + 2), "6")
+            .doc("drives, both parities included: the field has 255 powers for as many chunks"),
         CHUNK,
         LAYOUT,
         WRITE,

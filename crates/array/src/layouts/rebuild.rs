@@ -7,36 +7,15 @@ use smrlab_units::{BLOCK_BYTES, Blocks, SimTime};
 
 /// The parameters of layouts whose units are rows of chunks; see [`RebuildSettings`].
 pub(super) const PARAMS: [Param; 5] = [
-    Param {
-        name: "rebuild_unit",
-        kind: Kind::Size,
-        default: "1MiB",
-        doc: "blocks of the replaced drive that are rebuilt at a time, at least a chunk",
-    },
-    Param {
-        name: "rebuild_depth",
-        kind: Kind::Count(1, 1024),
-        default: "1",
-        doc: "units under way at a time",
-    },
-    Param {
-        name: "rebuild_rate",
-        kind: Kind::Real(0.0, 1e6),
-        default: "0",
-        doc: "at most so many MB/s of the replaced drive; 0: as fast as the drives are",
-    },
-    Param {
-        name: "rebuild_order",
-        kind: Kind::Choice(&["address", "metadata", "sorted"]),
-        default: "address",
-        doc: "which unit is rebuilt next",
-    },
-    Param {
-        name: "rebuild_batch",
-        kind: Kind::Count(1, 1 << 30),
-        default: "1024",
-        doc: "units in a batch, with rebuild_order=sorted",
-    },
+    Param::new("rebuild_unit", Kind::Size, "1MiB")
+        .doc("blocks of the replaced drive that are rebuilt at a time, at least a chunk"),
+    Param::new("rebuild_depth", Kind::Count(1, 1024), "1").doc("units under way at a time"),
+    Param::new("rebuild_rate", Kind::Real(0.0, 1e6), "0")
+        .doc("at most so many MB/s of the replaced drive; 0: as fast as the drives are"),
+    Param::new("rebuild_order", Kind::Choice(&["address", "metadata", "sorted"]), "address")
+        .doc("which unit is rebuilt next"),
+    Param::new("rebuild_batch", Kind::Count(1, 1 << 30), "1024")
+        .doc("units in a batch, with rebuild_order=sorted"),
 ];
 
 /// How a layout of rows of chunks rebuilds a disk.

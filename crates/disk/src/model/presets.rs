@@ -50,89 +50,37 @@ pub const DRIVES: &[DriveEntry] = drives![
 
 /// What may follow a drive's name as `key=value`.
 pub const OVERRIDES: &[Param] = &[
-    Param {
-        name: "k",
-        kind: Kind::Count(1, 64),
-        default: "",
-        doc: "head width: tracks that a track write touches, itself included; 1 = conventional drive",
-    },
-    Param {
-        name: "interference_blocks",
-        kind: Kind::Count(1, 1 << 32),
-        default: "",
-        doc: "block profile I_b: blocks damaged from the written one on, itself included",
-    },
-    Param {
-        name: "capacity",
-        kind: Kind::Size,
-        default: "",
-        doc: "cut the drive to its first cylinders that hold this",
-    },
-    Param { name: "rpm", kind: Kind::Count(1, 100_000), default: "", doc: "revolutions a minute" },
-    Param {
-        name: "band_tracks",
-        kind: Kind::Count(1, 1 << 32),
-        default: "",
-        doc: "tracks in a band, where the layer is given none",
-    },
-    Param {
-        name: "random_access",
-        kind: Kind::Count(0, 1 << 32),
-        default: "",
-        doc: "tracks from PBA 0 on that are set aside for random access",
-    },
-    Param { name: "head_switch", kind: Kind::Time, default: "", doc: "time to change the surface" },
-    Param { name: "write_settle", kind: Kind::Time, default: "", doc: "what a moving write adds" },
-    Param { name: "read_overhead", kind: Kind::Time, default: "", doc: "before a read positions" },
-    Param { name: "write_overhead", kind: Kind::Time, default: "", doc: "before a write positions" },
-    Param {
-        name: "command",
-        kind: Kind::Time,
-        default: "",
-        doc: "overhead of every host command, once, whatever it leads to on the medium",
-    },
-    Param {
-        name: "bus",
-        kind: Kind::Real(0.001, 1e6),
-        default: "",
-        doc: "bus between host and drive, in MB/s (10^6 bytes), beside the medium in both directions",
-    },
-    Param {
-        name: "cache",
-        kind: Kind::Switch,
-        default: "",
-        doc: "the drive's own cache. On: as the drive's file says, else 16 MiB with read-ahead and write cache; off: none",
-    },
-    Param {
-        name: "cache_size",
-        kind: Kind::Size,
-        default: "",
-        doc: "size of that cache: the segments keep their number",
-    },
-    Param {
-        name: "segments",
-        kind: Kind::Count(1, 65_536),
-        default: "",
-        doc: "segments of that cache, its size being kept, half of them for writes",
-    },
-    Param {
-        name: "write_cache",
-        kind: Kind::Switch,
-        default: "",
-        doc: "on: writes are answered when they are in the cache; FLUSH and FUA wait for the medium",
-    },
-    Param {
-        name: "read_ahead",
-        kind: Kind::Choice(ReadAhead::WORDS),
-        default: "",
-        doc: "how far the drive reads on by itself after a read, until another command needs the head",
-    },
-    Param {
-        name: "zero_latency",
-        kind: Kind::Switch,
-        default: "",
-        doc: "reads and writes on one track begin with whichever block comes first",
-    },
+    Param::new("k", Kind::Count(1, 64), "")
+        .doc("head width: tracks that a track write touches, itself included; 1 = conventional drive"),
+    Param::new("interference_blocks", Kind::Count(1, 1 << 32), "")
+        .doc("block profile I_b: blocks damaged from the written one on, itself included"),
+    Param::new("capacity", Kind::Size, "").doc("cut the drive to its first cylinders that hold this"),
+    Param::new("rpm", Kind::Count(1, 100_000), "").doc("revolutions a minute"),
+    Param::new("band_tracks", Kind::Count(1, 1 << 32), "")
+        .doc("tracks in a band, where the layer is given none"),
+    Param::new("random_access", Kind::Count(0, 1 << 32), "")
+        .doc("tracks from PBA 0 on that are set aside for random access"),
+    Param::new("head_switch", Kind::Time, "").doc("time to change the surface"),
+    Param::new("write_settle", Kind::Time, "").doc("what a moving write adds"),
+    Param::new("read_overhead", Kind::Time, "").doc("before a read positions"),
+    Param::new("write_overhead", Kind::Time, "").doc("before a write positions"),
+    Param::new("command", Kind::Time, "")
+        .doc("overhead of every host command, once, whatever it leads to on the medium"),
+    Param::new("bus", Kind::Real(0.001, 1e6), "")
+        .doc("bus between host and drive, in MB/s (10^6 bytes), beside the medium in both directions"),
+    Param::new("cache", Kind::Switch, "").doc(
+        "the drive's own cache. On: as the drive's file says, else 16 MiB with read-ahead and write \
+         cache; off: none",
+    ),
+    Param::new("cache_size", Kind::Size, "").doc("size of that cache: the segments keep their number"),
+    Param::new("segments", Kind::Count(1, 65_536), "")
+        .doc("segments of that cache, its size being kept, half of them for writes"),
+    Param::new("write_cache", Kind::Switch, "")
+        .doc("on: writes are answered when they are in the cache; FLUSH and FUA wait for the medium"),
+    Param::new("read_ahead", Kind::Choice(ReadAhead::WORDS), "")
+        .doc("how far the drive reads on by itself after a read, until another command needs the head"),
+    Param::new("zero_latency", Kind::Switch, "")
+        .doc("reads and writes on one track begin with whichever block comes first"),
 ];
 
 /// The overrides that concern the drive's own controller, in the order in which they are applied.

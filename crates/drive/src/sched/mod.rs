@@ -12,7 +12,7 @@ mod sstf;
 use smrlab_disk::{Mechanics, Target};
 use smrlab_stl::Dir;
 use smrlab_units::SimTime;
-use smrlab_units::spec::{Kind, Param, SpecError, Values, nearest, split_item};
+use smrlab_units::spec::{Kind, Param, SpecError, Values, split_item};
 
 /// A request that may be chosen.
 #[derive(Clone, Copy, Debug)]
@@ -81,18 +81,12 @@ pub const SCHEDULERS: &[Scheduler] = &[fcfs::ENTRY, sstf::ENTRY, look::ENTRY, c_
 
 /// The parameters that all schedulers take.
 pub const PARAMS: &[Param] = &[
-    Param {
-        name: "depth",
-        kind: Kind::Count(1, 4096),
-        default: "32",
-        doc: "requests among which the scheduler chooses; more wait outside in order of arrival",
-    },
-    Param {
-        name: "max_wait",
-        kind: Kind::Time,
-        default: "",
-        doc: "a request that has waited this long goes first, the oldest before others; without it there is no limit",
-    },
+    Param::new("depth", Kind::Count(1, 4096), "32")
+        .doc("requests among which the scheduler chooses; more wait outside in order of arrival"),
+    Param::new("max_wait", Kind::Time, "").doc(
+        "a request that has waited this long goes first, the oldest before others; without it there is \
+         no limit",
+    ),
 ];
 
 /// A scheduler as a user specified it.
@@ -113,12 +107,8 @@ pub struct Chosen {
 /// An unknown name or key with the nearest match, or a value out of range.
 pub fn parse(text: &str) -> Result<Chosen, SpecError> {
     let (name, pairs) = split_item(text);
-    let entry = SCHEDULERS.iter().find(|s| s.name == name).ok_or_else(|| SpecError::UnknownName {
-        what: "scheduler",
-        name: name.to_owned(),
-        nearest: nearest(name, SCHEDULERS.iter().map(|s| s.name)),
-        known: SCHEDULERS.iter().map(|s| s.name).collect::<Vec<_>>().join(", "),
-    })?;
+    let unknown = || SpecError::unknown("scheduler", name, SCHEDULERS.iter().map(|s| s.name), []);
+    let entry = SCHEDULERS.iter().find(|s| s.name == name).ok_or_else(unknown)?;
     let values = Values::check(entry.name, PARAMS, &pairs)?;
     let max_wait = values.time("max_wait");
     Ok(Chosen {

@@ -47,12 +47,8 @@ pub static ENTRY: LayerEntry = LayerEntry {
     page: PAGE,
     idle: "nothing, by default and with any option: there is nothing that could be put off",
     params: &[
-        Param {
-            name: "guard",
-            kind: Kind::Choice(&["tell", "refuse"]),
-            default: "tell",
-            doc: "what is done with a write that destroys data: it is done and counted, or refused",
-        },
+        Param::new("guard", Kind::Choice(&["tell", "refuse"]), "tell")
+            .doc("what is done with a write that destroys data: it is done and counted, or refused"),
         HEAD_TRACKS,
     ],
     capabilities: Capabilities {

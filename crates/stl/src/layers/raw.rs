@@ -27,13 +27,10 @@ pub static ENTRY: LayerEntry = LayerEntry {
     page: PAGE,
     idle: "nothing, by default and with any option: there is nothing that could be put off",
     params: &[
-        Param {
-            name: "band",
-            kind: Kind::Band,
-            default: "",
-            doc: "size of a band: 64tracks (cylinders on cylinder layouts), 25MB or 50000blk; give a unit, a bare number \
-                  means tracks; default: no bands",
-        },
+        Param::new("band", Kind::Band, "").doc(
+            "size of a band: 64tracks (cylinders on cylinder layouts), 25MB or 50000blk; give a unit, a \
+             bare number means tracks; default: no bands",
+        ),
         HEAD_TRACKS,
     ],
     capabilities: Capabilities {

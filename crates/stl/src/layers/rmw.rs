@@ -35,13 +35,11 @@ pub static ENTRY: LayerEntry = LayerEntry {
     page: PAGE,
     idle: "nothing, by default and with any option: a band is rewritten while its write waits",
     params: &[
-        Param {
-            name: "mode",
-            kind: Kind::Choice(&["whole", "partial"]),
-            default: "whole",
-            doc: "whole: the whole band is read and written; partial: from the written block to the end of live data",
-        },
-        Param { name: "band", kind: Kind::Band, default: "", doc: BAND_OF_TRACKS },
+        Param::new("mode", Kind::Choice(&["whole", "partial"]), "whole").doc(
+            "whole: the whole band is read and written; partial: from the written block to the end of \
+             live data",
+        ),
+        Param::new("band", Kind::Band, "").doc(BAND_OF_TRACKS),
         HEAD_TRACKS,
         JOURNAL,
     ],

@@ -41,12 +41,8 @@ A power cut between the first and the last write of an update destroys blocks th
     };
 }
 
-const ORDER: Param = Param {
-    name: "order",
-    kind: Kind::Text,
-    default: "R(4123)",
-    doc: "in which order the positions of bands are filled: 1234, R(4123), 124R(3), 1-100, 1.3-12R(2), ...",
-};
+const ORDER: Param = Param::new("order", Kind::Text, "R(4123)")
+    .doc("in which order the positions of bands are filled: 1234, R(4123), 124R(3), 1-100, 1.3-12R(2), ...");
 
 /// Any order.
 pub static ENTRY: LayerEntry = LayerEntry {

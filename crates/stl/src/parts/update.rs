@@ -20,12 +20,8 @@ const DONE: u32 = 0x4a03;
 const LAST: u32 = 0x4a04;
 
 /// The option of layers that update in place; see [`Journal::chosen`].
-pub const JOURNAL: Param = Param {
-    name: "journal",
-    kind: Kind::Switch,
-    default: "off",
-    doc: "write each update to a journal first, so that it survives a power cut",
-};
+pub const JOURNAL: Param = Param::new("journal", Kind::Switch, "off")
+    .doc("write each update to a journal first, so that it survives a power cut");
 
 #[derive(Clone, Copy, Debug)]
 struct Home {

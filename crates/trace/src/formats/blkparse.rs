@@ -25,13 +25,10 @@ pub(super) const FORMAT: Format = Format {
 };
 
 /// Which event of a request is its arrival; shared with the binary form.
-pub(super) const EVENT: Param = Param {
-    name: "event",
-    kind: Kind::Choice(&["issued", "queued"]),
-    default: "issued",
-    doc: "the event that is the arrival: issued (D: what the drive was sent, after merging and scheduling) or queued \
-          (Q: what the file system or program asked for)",
-};
+pub(super) const EVENT: Param = Param::new("event", Kind::Choice(&["issued", "queued"]), "issued").doc(
+    "the event that is the arrival: issued (D: what the drive was sent, after merging and scheduling) \
+     or queued (Q: what the file system or program asked for)",
+);
 
 /// Bits of a device number's minor part, as in Linux' dev_t.
 pub(super) const MINOR_BITS: u32 = 20;

@@ -22,68 +22,29 @@ pub(super) const FORMAT: Format = Format {
                 that begin with 0x are hexadecimal. Operations are read, write, flush, discard, append, zone-open, zone-close, \
                 zone-finish and zone-reset. A zone command is for the zones that it touches: with size 0, or none, for the one at its offset. A trace without times needs gap=, one without operations all=.",
     params: &[
-        Param {
-            name: "columns",
-            kind: Kind::Text,
-            default: "",
-            doc: "the columns in order, separated by ';' (see the reference)",
-        },
-        Param {
-            name: "preset",
-            kind: Kind::Choice(&[
-                "diskmon",
-                "mqsim",
-                "msr-cut",
-                "tencent",
-                "alibaba",
-                "systor17",
-                "vscsi-csv",
-            ]),
-            default: "",
-            doc: "columns, separator and words of a known format; the other parameters override it",
-        },
-        Param {
-            name: "sep",
-            kind: Kind::Text,
-            default: "",
-            doc: "comma, tab, blank (any run of blanks and tabs), semicolon, pipe, or one character; default comma",
-        },
-        Param {
-            name: "header",
-            kind: Kind::Count(0, 1_000_000),
-            default: "",
-            doc: "lines to pass over; by default the first where its time does not begin with a digit",
-        },
-        Param {
-            name: "read",
-            kind: Kind::Text,
-            default: "",
-            doc: "words that mean a read, separated by ';'; by default what begins with R",
-        },
-        Param {
-            name: "write",
-            kind: Kind::Text,
-            default: "",
-            doc: "words that mean a write, separated by ';'; by default what begins with W",
-        },
-        Param {
-            name: "all",
-            kind: Kind::Choice(&["read", "write"]),
-            default: "",
-            doc: "what all requests are where there is no column for it",
-        },
-        Param {
-            name: "gap",
-            kind: Kind::Time,
-            default: "",
-            doc: "time between requests where there is no column for it; 0: all arrive at once",
-        },
-        Param {
-            name: "hex",
-            kind: Kind::Switch,
-            default: "off",
-            doc: "on: offsets and sizes are hexadecimal without 0x, too",
-        },
+        Param::new("columns", Kind::Text, "")
+            .doc("the columns in order, separated by ';' (see the reference)"),
+        Param::new(
+            "preset",
+            Kind::Choice(&["diskmon", "mqsim", "msr-cut", "tencent", "alibaba", "systor17", "vscsi-csv"]),
+            "",
+        )
+        .doc("columns, separator and words of a known format; the other parameters override it"),
+        Param::new("sep", Kind::Text, "").doc(
+            "comma, tab, blank (any run of blanks and tabs), semicolon, pipe, or one character; default \
+             comma",
+        ),
+        Param::new("header", Kind::Count(0, 1_000_000), "")
+            .doc("lines to pass over; by default the first where its time does not begin with a digit"),
+        Param::new("read", Kind::Text, "")
+            .doc("words that mean a read, separated by ';'; by default what begins with R"),
+        Param::new("write", Kind::Text, "")
+            .doc("words that mean a write, separated by ';'; by default what begins with W"),
+        Param::new("all", Kind::Choice(&["read", "write"]), "")
+            .doc("what all requests are where there is no column for it"),
+        Param::new("gap", Kind::Time, "")
+            .doc("time between requests where there is no column for it; 0: all arrive at once"),
+        Param::new("hex", Kind::Switch, "off").doc("on: offsets and sizes are hexadecimal without 0x, too"),
     ],
     clock: Clock::Trace,
     sort_window: "0",

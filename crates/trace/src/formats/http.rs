@@ -27,18 +27,10 @@ pub(super) const FORMAT: Format = Format {
                 Times have whole seconds: requests of one second arrive together. Logs are written when a response ends, so \
                 times run back a little: sorted within sort_window.",
     params: &[
-        Param {
-            name: "block",
-            kind: Kind::Size,
-            default: "4KiB",
-            doc: "file-system block: files begin and end at multiples of it (assumed)",
-        },
-        Param {
-            name: "max",
-            kind: Kind::Size,
-            default: "128KiB",
-            doc: "longest request that a file is read with (assumed: Linux' default read-ahead)",
-        },
+        Param::new("block", Kind::Size, "4KiB")
+            .doc("file-system block: files begin and end at multiples of it (assumed)"),
+        Param::new("max", Kind::Size, "128KiB")
+            .doc("longest request that a file is read with (assumed: Linux' default read-ahead)"),
     ],
     clock: Clock::World,
     sort_window: "300s",

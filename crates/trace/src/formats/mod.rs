@@ -129,25 +129,17 @@ pub const FORMATS: &[Format] = &[
 
 /// The parameters that every format has.
 const COMMON: &[Param] = &[
-    Param {
-        name: "skip_bad",
-        kind: Kind::Count(0, u64::MAX),
-        default: "0",
-        doc: "bad lines or records to pass over and count; the next one is an error",
-    },
-    Param {
-        name: "sort_window",
-        kind: Kind::Time,
-        default: "0",
-        doc: "requests up to this much out of order are sorted (costs memory for the requests of one window)",
-    },
-    Param {
-        name: "start",
-        kind: Kind::Choice(&["auto", "zero", "keep"]),
-        default: "auto",
-        doc: "zero: the first request arrives at 0; keep: times as in the file; auto: keep where the format's times \
-              count from the start of the trace, zero where they are dates or times since boot",
-    },
+    Param::new("skip_bad", Kind::Count(0, u64::MAX), "0")
+        .doc("bad lines or records to pass over and count; the next one is an error"),
+    Param::new("sort_window", Kind::Time, "0").doc(
+        "requests up to this much out of order are sorted (costs memory for the requests of one \
+         window)",
+    ),
+    Param::new("start", Kind::Choice(&["auto", "zero", "keep"]), "auto").doc(
+        "zero: the first request arrives at 0; keep: times as in the file; auto: keep where the \
+         format's times count from the start of the trace, zero where they are dates or times since \
+         boot",
+    ),
 ];
 
 impl Format {

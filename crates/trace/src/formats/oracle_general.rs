@@ -17,19 +17,12 @@ pub(super) const FORMAT: Format = Format {
                 in bytes, i64 next access, without gaps. The format has no operation: all are reads. Objects have no place: \
                 `object` says how they get one.",
     params: &[
-        Param {
-            name: "object",
-            kind: Kind::Choice(&["place", "block"]),
-            default: "place",
-            doc: "place: each object lies behind the one first used before it; block: its number is a block address of \
-                  `unit` (for traces made from block traces without hashing)",
-        },
-        Param {
-            name: "unit",
-            kind: Kind::Size,
-            default: "4KiB",
-            doc: "places begin and end at multiples of this; with object=block the size of an address",
-        },
+        Param::new("object", Kind::Choice(&["place", "block"]), "place").doc(
+            "place: each object lies behind the one first used before it; block: its number is a block \
+             address of `unit` (for traces made from block traces without hashing)",
+        ),
+        Param::new("unit", Kind::Size, "4KiB")
+            .doc("places begin and end at multiples of this; with object=block the size of an address"),
     ],
     clock: Clock::World,
     sort_window: "0",

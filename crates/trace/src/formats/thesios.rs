@@ -21,18 +21,10 @@ pub(super) const FORMAT: Format = Format {
                 the drive and are passed over (level=server keeps them), as are requests of size 0. A read takes \
                 disk_io_size_bytes where that is given, all else request_io_size_bytes.",
     params: &[
-        Param {
-            name: "extent",
-            kind: Kind::Size,
-            default: "1MiB",
-            doc: "a file's space is given in extents of this size (assumed)",
-        },
-        Param {
-            name: "level",
-            kind: Kind::Choice(&["disk", "server"]),
-            default: "disk",
-            doc: "disk: what reaches the drive; server: hits of the server's memory too",
-        },
+        Param::new("extent", Kind::Size, "1MiB")
+            .doc("a file's space is given in extents of this size (assumed)"),
+        Param::new("level", Kind::Choice(&["disk", "server"]), "disk")
+            .doc("disk: what reaches the drive; server: hits of the server's memory too"),
     ],
     clock: Clock::World,
     sort_window: "10s",

@@ -10,12 +10,8 @@ pub(super) const GENERATOR: Generator = Generator {
     summary: "sequential writes of 8 blocks in the mean, 50 ± 10 ms apart, that fill the span once",
     reference: "SYN of He & Du, Novel Address Mappings for Shingled Write Disks (HotStorage 2014), evaluation. The paper gives the mean size only: sizes are geometric here; \
                 size=4KiB makes them all alike.",
-    params: &[Param {
-        name: "once",
-        kind: Kind::Switch,
-        default: "on",
-        doc: "on: the trace ends when the span is full; off: it goes on from its start",
-    }],
+    params: &[Param::new("once", Kind::Switch, "on")
+        .doc("on: the trace ends when the span is full; off: it goes on from its start")],
     defaults: &[
         ("requests", "18446744073709551615"),
         ("size", "exp(4KiB)"),

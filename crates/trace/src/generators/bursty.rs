@@ -9,18 +9,8 @@ pub(super) const GENERATOR: Generator = Generator {
     summary: "bursts of requests, close to each other within a burst and with a pause before the next",
     reference: "On-off model; the number of requests in a burst is geometric. Addresses are uniform.",
     params: &[
-        Param {
-            name: "burst",
-            kind: Kind::Count(1, 1 << 40),
-            default: "100",
-            doc: "mean requests in a burst",
-        },
-        Param {
-            name: "pause",
-            kind: Kind::Text,
-            default: "exp(5s)",
-            doc: "time between bursts: 5s, exp(5s) or normal(5s;1s)",
-        },
+        Param::new("burst", Kind::Count(1, 1 << 40), "100").doc("mean requests in a burst"),
+        Param::new("pause", Kind::Text, "exp(5s)").doc("time between bursts: 5s, exp(5s) or normal(5s;1s)"),
     ],
     defaults: &[("interarrival", "exp(1ms)")],
     make: |v, _| {

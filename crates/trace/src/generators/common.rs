@@ -7,49 +7,23 @@ use smrlab_units::{Blocks, HostOp, Quantity, SimTime, Size, parse_time};
 
 /// The parameters of every generator.
 pub const COMMON: &[Param] = &[
-    Param { name: "requests", kind: Kind::Count(1, u64::MAX), default: "100_000", doc: "how many requests" },
-    Param {
-        name: "size",
-        kind: Kind::Text,
-        default: "4KiB",
-        doc: "length of a request: 4KiB, exp(4KiB) or uniform(4KiB;64KiB), in whole blocks, at least one",
-    },
-    Param {
-        name: "write",
-        kind: Kind::Share(0.0, 1.0),
-        default: "70%",
-        doc: "share of the requests that are writes",
-    },
-    Param {
-        name: "fua",
-        kind: Kind::Share(0.0, 1.0),
-        default: "0%",
-        doc: "share of the writes that are to be on the medium before they are answered (FUA); the requests are the same whatever it is",
-    },
-    Param {
-        name: "span",
-        kind: Kind::Size,
-        default: "100%",
-        doc: "addresses from 0 to here are used: a size, or a share of the drive's capacity",
-    },
-    Param {
-        name: "interarrival",
-        kind: Kind::Text,
-        default: "10ms",
-        doc: "time between arrivals: 10ms, exp(10ms) or normal(50ms;10ms) (mean and deviation; below 0 counts as 0)",
-    },
-    Param {
-        name: "align",
-        kind: Kind::Size,
-        default: "",
-        doc: "addresses are multiples of this; by default of the size where that is fixed, else of 4KiB",
-    },
-    Param {
-        name: "seed",
-        kind: Kind::Count(0, u64::MAX),
-        default: "",
-        doc: "seed of the random numbers; by default the run's",
-    },
+    Param::new("requests", Kind::Count(1, u64::MAX), "100_000").doc("how many requests"),
+    Param::new("size", Kind::Text, "4KiB")
+        .doc("length of a request: 4KiB, exp(4KiB) or uniform(4KiB;64KiB), in whole blocks, at least one"),
+    Param::new("write", Kind::Share(0.0, 1.0), "70%").doc("share of the requests that are writes"),
+    Param::new("fua", Kind::Share(0.0, 1.0), "0%").doc(
+        "share of the writes that are to be on the medium before they are answered (FUA); the requests \
+         are the same whatever it is",
+    ),
+    Param::new("span", Kind::Size, "100%")
+        .doc("addresses from 0 to here are used: a size, or a share of the drive's capacity"),
+    Param::new("interarrival", Kind::Text, "10ms").doc(
+        "time between arrivals: 10ms, exp(10ms) or normal(50ms;10ms) (mean and deviation; below 0 \
+         counts as 0)",
+    ),
+    Param::new("align", Kind::Size, "")
+        .doc("addresses are multiples of this; by default of the size where that is fixed, else of 4KiB"),
+    Param::new("seed", Kind::Count(0, u64::MAX), "").doc("seed of the random numbers; by default the run's"),
 ];
 
 /// One request as drawn.

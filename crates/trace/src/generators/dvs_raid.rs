@@ -45,36 +45,17 @@ pub(super) const GENERATOR: Generator = Generator {
                 unique data. With fewer requests the data shrink in proportion, so that every block is used as often. `size` \
                 and `write`, where given, take the place of the table's.",
     params: &[
-        Param {
-            name: "stream",
-            kind: Kind::Choice(NAMES),
-            default: "financial1",
-            doc: "the row of the table",
-        },
-        Param {
-            name: "unique",
-            kind: Kind::Size,
-            default: "",
-            doc: "unique data; default: the row's, in proportion to the requests",
-        },
-        Param {
-            name: "run",
-            kind: Kind::Real(0.0, 1e9),
-            default: "",
-            doc: "mean requests of a sequential run beyond the first; default: financial1, financial2, prxy0 0, usr0 4, web0 8, mds0 16",
-        },
-        Param {
-            name: "hot",
-            kind: Kind::Share(0.0, 1.0),
-            default: "80%",
-            doc: "runs that begin in the first fifth of what is written; the others begin all over it",
-        },
-        Param {
-            name: "written",
-            kind: Kind::Share(0.0, 1.0),
-            default: "",
-            doc: "share of the unique data that is written; default: that of the row's first writes",
-        },
+        Param::new("stream", Kind::Choice(NAMES), "financial1").doc("the row of the table"),
+        Param::new("unique", Kind::Size, "")
+            .doc("unique data; default: the row's, in proportion to the requests"),
+        Param::new("run", Kind::Real(0.0, 1e9), "").doc(
+            "mean requests of a sequential run beyond the first; default: financial1, financial2, prxy0 \
+             0, usr0 4, web0 8, mds0 16",
+        ),
+        Param::new("hot", Kind::Share(0.0, 1.0), "80%")
+            .doc("runs that begin in the first fifth of what is written; the others begin all over it"),
+        Param::new("written", Kind::Share(0.0, 1.0), "")
+            .doc("share of the unique data that is written; default: that of the row's first writes"),
     ],
     defaults: &[("size", ""), ("write", "")],
     make: |v, common| {

@@ -9,18 +9,9 @@ pub(super) const GENERATOR: Generator = Generator {
     summary: "a share of the requests goes to a small hot part of the span, the rest to the cold remainder",
     reference: "The usual two-class model of skew (90/10 by default).",
     params: &[
-        Param {
-            name: "hot",
-            kind: Kind::Share(0.0, 1.0),
-            default: "10%",
-            doc: "share of the span that is hot; it lies at the span's start",
-        },
-        Param {
-            name: "share",
-            kind: Kind::Share(0.0, 1.0),
-            default: "90%",
-            doc: "share of requests that go there",
-        },
+        Param::new("hot", Kind::Share(0.0, 1.0), "10%")
+            .doc("share of the span that is hot; it lies at the span's start"),
+        Param::new("share", Kind::Share(0.0, 1.0), "90%").doc("share of requests that go there"),
     ],
     defaults: &[("interarrival", RANDOM_GAP)],
     make: |v, common| {

@@ -10,8 +10,8 @@ pub(super) const GENERATOR: Generator = Generator {
     summary: "uniform requests in busy stretches of fixed length with idle gaps of fixed length between",
     reference: "Idle gaps decide when a layer can clean in the background (Cassuto et al., MSST 2010, on workloads); the form is ours",
     params: &[
-        Param { name: "busy", kind: Kind::Time, default: "10s", doc: "length of a busy stretch" },
-        Param { name: "idle", kind: Kind::Time, default: "30s", doc: "length of the gap behind it" },
+        Param::new("busy", Kind::Time, "10s").doc("length of a busy stretch"),
+        Param::new("idle", Kind::Time, "30s").doc("length of the gap behind it"),
     ],
     defaults: &[],
     make: |v, _| {

@@ -24,57 +24,28 @@ pub(super) const GENERATOR: Generator = Generator {
                 once, and all of the B-tree are assumed. A table knows its keys (a filter), so that a get reads one block; tables are merged \
                 whole; the log is written 64KiB at a time.",
     params: &[
-        Param {
-            name: "store",
-            kind: Kind::Choice(&["smrdb", "leveldb", "btree"]),
-            default: "smrdb",
-            doc: "smrdb: two levels, tables as long as bands; leveldb: levels of which each is ten times the one before, tables of 2MiB; \
-                  btree: pages of 4KiB, updated in place",
-        },
-        Param {
-            name: "records",
-            kind: Kind::Count(100, 1 << 31),
-            default: "",
-            doc: "keys; default: as many as fill a quarter of the span",
-        },
-        Param { name: "value", kind: Kind::Size, default: "1KiB", doc: "a record, its key included" },
-        Param {
-            name: "operations",
-            kind: Kind::Count(0, u64::MAX),
-            default: "",
-            doc: "puts and gets behind the load; the trace ends with them; default: as many as there are records",
-        },
-        Param {
-            name: "load",
-            kind: Kind::Switch,
-            default: "on",
-            doc: "on: each record is put once before, in a random order",
-        },
-        Param {
-            name: "theta",
-            kind: Kind::Real(0.0, 10.0),
-            default: "0.99",
-            doc: "skew of the keys (see zipf); 0: all alike",
-        },
-        Param {
-            name: "table",
-            kind: Kind::Size,
-            default: "",
-            doc: "smrdb, leveldb: length of a table and of what is gathered in memory for it; default: 64MiB and 2MiB, halved while the span \
-                  has room for fewer than 64",
-        },
-        Param {
-            name: "reset",
-            kind: Kind::Switch,
-            default: "off",
-            doc: "on: the place of a table is reset before it is written again, as a zone; then table= is the drive's zone size",
-        },
-        Param {
-            name: "cache",
-            kind: Kind::Share(0.0, 1.0),
-            default: "10%",
-            doc: "btree: share of the pages that are in memory",
-        },
+        Param::new("store", Kind::Choice(&["smrdb", "leveldb", "btree"]), "smrdb").doc(
+            "smrdb: two levels, tables as long as bands; leveldb: levels of which each is ten times the \
+             one before, tables of 2MiB; btree: pages of 4KiB, updated in place",
+        ),
+        Param::new("records", Kind::Count(100, 1 << 31), "")
+            .doc("keys; default: as many as fill a quarter of the span"),
+        Param::new("value", Kind::Size, "1KiB").doc("a record, its key included"),
+        Param::new("operations", Kind::Count(0, u64::MAX), "").doc(
+            "puts and gets behind the load; the trace ends with them; default: as many as there are \
+             records",
+        ),
+        Param::new("load", Kind::Switch, "on").doc("on: each record is put once before, in a random order"),
+        Param::new("theta", Kind::Real(0.0, 10.0), "0.99").doc("skew of the keys (see zipf); 0: all alike"),
+        Param::new("table", Kind::Size, "").doc(
+            "smrdb, leveldb: length of a table and of what is gathered in memory for it; default: 64MiB \
+             and 2MiB, halved while the span has room for fewer than 64",
+        ),
+        Param::new("reset", Kind::Switch, "off").doc(
+            "on: the place of a table is reset before it is written again, as a zone; then table= is \
+             the drive's zone size",
+        ),
+        Param::new("cache", Kind::Share(0.0, 1.0), "10%").doc("btree: share of the pages that are in memory"),
     ],
     // The operations say how many requests there are. Many are of 1 MiB, which takes a small drive 130 ms.
     defaults: &[

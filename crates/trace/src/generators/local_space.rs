@@ -9,13 +9,8 @@ pub(super) const GENERATOR: Generator = Generator {
     summary: "requests fall near a place that stays for a while, then jumps elsewhere",
     reference: "Localised in space, as Cassuto et al. (MSST 2010) ask of a workload; the form is ours.",
     params: &[
-        Param { name: "near", kind: Kind::Size, default: "16MiB", doc: "width of the neighbourhood" },
-        Param {
-            name: "stay",
-            kind: Kind::Count(1, 1 << 40),
-            default: "200",
-            doc: "mean requests before a jump",
-        },
+        Param::new("near", Kind::Size, "16MiB").doc("width of the neighbourhood"),
+        Param::new("stay", Kind::Count(1, 1 << 40), "200").doc("mean requests before a jump"),
     ],
     defaults: &[("interarrival", RANDOM_GAP)],
     make: |v, common| {

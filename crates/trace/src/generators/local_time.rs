@@ -9,18 +9,11 @@ pub(super) const GENERATOR: Generator = Generator {
     summary: "a share of the requests repeats a recent address, the later the likelier; the rest is uniform",
     reference: "Localised in time, as Cassuto et al. (MSST 2010) ask of a workload; the form is ours.",
     params: &[
-        Param {
-            name: "reuse",
-            kind: Kind::Share(0.0, 1.0),
-            default: "80%",
-            doc: "share of requests that repeat an address",
-        },
-        Param {
-            name: "memory",
-            kind: Kind::Count(1, 1 << 24),
-            default: "1000",
-            doc: "how many requests back an address is remembered; the distance is the smaller of two uniform ones",
-        },
+        Param::new("reuse", Kind::Share(0.0, 1.0), "80%").doc("share of requests that repeat an address"),
+        Param::new("memory", Kind::Count(1, 1 << 24), "1000").doc(
+            "how many requests back an address is remembered; the distance is the smaller of two \
+             uniform ones",
+        ),
     ],
     defaults: &[("interarrival", RANDOM_GAP)],
     make: |v, _| {

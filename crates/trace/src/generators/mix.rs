@@ -8,12 +8,8 @@ pub(super) const GENERATOR: Generator = Generator {
     name: "mix",
     summary: "each request is drawn from one of several generators, by their weights",
     reference: "The parts have their own parameters' defaults, and share the mix's common ones.",
-    params: &[Param {
-        name: "of",
-        kind: Kind::Text,
-        default: "sequential:30;zipf:40;uniform:30",
-        doc: "NAME:WEIGHT, separated by ';' (any generator but mix and phases)",
-    }],
+    params: &[Param::new("of", Kind::Text, "sequential:30;zipf:40;uniform:30")
+        .doc("NAME:WEIGHT, separated by ';' (any generator but mix and phases)")],
     defaults: &[("interarrival", RANDOM_GAP)],
     make,
 };

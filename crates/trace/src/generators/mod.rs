@@ -24,7 +24,7 @@ mod zoned;
 pub use common::{COMMON, Common, Drawn, Gaps, Sizes};
 
 use crate::{Batch, OpenContext, Record, TraceError, TraceSource};
-use smrlab_units::spec::{Param, SpecError, Values, nearest, split_item};
+use smrlab_units::spec::{Param, SpecError, Values, split_item};
 use smrlab_units::{Lba, SimTime};
 
 /// Time between requests all over a drive, by default: the slowest drives take some 16 ms for one of 4 KiB.
@@ -104,15 +104,8 @@ impl Generator {
 /// When the name or a parameter is wrong, or a share is given and the capacity is not known.
 pub fn open(item: &str, context: &OpenContext) -> Result<Box<dyn TraceSource>, TraceError> {
     let (name, pairs) = split_item(item);
-    let generator = Generator::find(name).ok_or_else(|| {
-        let names: Vec<&str> = GENERATORS.iter().map(|g| g.name).collect();
-        SpecError::UnknownName {
-            what: "generator",
-            name: name.to_owned(),
-            nearest: nearest(name, names.iter().copied()),
-            known: names.join(", "),
-        }
-    })?;
+    let unknown = || SpecError::unknown("generator", name, GENERATORS.iter().map(|g| g.name), []);
+    let generator = Generator::find(name).ok_or_else(unknown)?;
     let values = Values::check(name, &generator.parameters(), &pairs)?;
     let common = Common::new(&values, context)?;
     let pattern = (generator.make)(&values, &common)?;

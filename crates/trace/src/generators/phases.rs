@@ -13,20 +13,13 @@ pub(super) const GENERATOR: Generator = Generator {
                 by their arrivals: give `idle` after a load that the drive cannot keep up with, or use closed arrivals. \
                 Shares are of this generator's span.",
     params: &[
-        Param {
-            name: "of",
-            kind: Kind::Text,
-            default: "fill(10%);idle(10s);burst(1000);idle(60s);probe(100)",
-            doc: "the phases, separated by ';': idle(TIME); fill(SHARE): sequential writes of 1MiB, 20ms apart, that fill the \
-                  share once; burst(N): N uniform writes, 1ms apart; probe(N): N uniform reads, 100ms apart; or \
-                  GENERATOR(N). More parameters follow the first: burst(10k,size=8KiB,interarrival=0)",
-        },
-        Param {
-            name: "repeat",
-            kind: Kind::Count(1, 1 << 32),
-            default: "1",
-            doc: "how often all phases are gone through",
-        },
+        Param::new("of", Kind::Text, "fill(10%);idle(10s);burst(1000);idle(60s);probe(100)").doc(
+            "the phases, separated by ';': idle(TIME); fill(SHARE): sequential writes of 1MiB, 20ms \
+             apart, that fill the share once; burst(N): N uniform writes, 1ms apart; probe(N): N \
+             uniform reads, 100ms apart; or GENERATOR(N). More parameters follow the first: \
+             burst(10k,size=8KiB,interarrival=0)",
+        ),
+        Param::new("repeat", Kind::Count(1, 1 << 32), "1").doc("how often all phases are gone through"),
     ],
     // The phases say how many.
     defaults: &[("requests", "18446744073709551615")],

@@ -10,24 +10,9 @@ pub(super) const GENERATOR: Generator = Generator {
     summary: "sequential runs, each all reads or all writes, that begin in a hot part of the span or anywhere",
     reference: "A stand-in, of our own, for the traces of a study of shingled disks in arrays: run length 1 + Exp(run), all-write with probability `write`.",
     params: &[
-        Param {
-            name: "hot",
-            kind: Kind::Share(0.0, 1.0),
-            default: "5%",
-            doc: "share of the span that is hot (at its start)",
-        },
-        Param {
-            name: "share",
-            kind: Kind::Share(0.0, 1.0),
-            default: "80%",
-            doc: "share of runs that begin there",
-        },
-        Param {
-            name: "run",
-            kind: Kind::Real(0.0, 1e9),
-            default: "512",
-            doc: "mean requests of a run, beyond the first",
-        },
+        Param::new("hot", Kind::Share(0.0, 1.0), "5%").doc("share of the span that is hot (at its start)"),
+        Param::new("share", Kind::Share(0.0, 1.0), "80%").doc("share of runs that begin there"),
+        Param::new("run", Kind::Real(0.0, 1e9), "512").doc("mean requests of a run, beyond the first"),
     ],
     defaults: &[("write", "30%")],
     make: |v, common| {

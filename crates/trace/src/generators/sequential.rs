@@ -9,18 +9,9 @@ pub(super) const GENERATOR: Generator = Generator {
     summary: "each request begins where the one before ended; over the span, then from its start again",
     reference: "Streaming reads and writes, full-disk passes.",
     params: &[
-        Param {
-            name: "streams",
-            kind: Kind::Count(1, 65_536),
-            default: "1",
-            doc: "streams in turn, each in its own equal part of the span",
-        },
-        Param {
-            name: "once",
-            kind: Kind::Switch,
-            default: "off",
-            doc: "on: the trace ends when a stream's part is full",
-        },
+        Param::new("streams", Kind::Count(1, 65_536), "1")
+            .doc("streams in turn, each in its own equal part of the span"),
+        Param::new("once", Kind::Switch, "off").doc("on: the trace ends when a stream's part is full"),
     ],
     defaults: &[],
     make: |v, common| {

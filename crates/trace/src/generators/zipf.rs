@@ -11,18 +11,10 @@ pub(super) const GENERATOR: Generator = Generator {
     reference: "YCSB's default theta is 0.99. Drawn by rejection-inversion (Hörmann & Derflinger 1996), exact for any number \
                 of places without a table.",
     params: &[
-        Param {
-            name: "theta",
-            kind: Kind::Real(0.01, 10.0),
-            default: "0.99",
-            doc: "skew: 0 would be uniform",
-        },
-        Param {
-            name: "scatter",
-            kind: Kind::Switch,
-            default: "on",
-            doc: "on: popular places lie all over the span; off: the most popular is at 0, the next behind it",
-        },
+        Param::new("theta", Kind::Real(0.01, 10.0), "0.99").doc("skew: 0 would be uniform"),
+        Param::new("scatter", Kind::Switch, "on").doc(
+            "on: popular places lie all over the span; off: the most popular is at 0, the next behind it",
+        ),
     ],
     defaults: &[("interarrival", RANDOM_GAP)],
     make: |v, common| {

@@ -17,24 +17,15 @@ pub(super) const GENERATOR: Generator = Generator {
     summary: "writers in turn, each in zones of its own, in order; a zone that is written again is reset before",
     reference: "What a host-managed drive takes: a log-structured file system or store with so many streams.",
     params: &[
-        Param {
-            name: "writers",
-            kind: Kind::Count(1, 4096),
-            default: "1",
-            doc: "writers, each with one open zone",
-        },
-        Param {
-            name: "zone",
-            kind: Kind::Size,
-            default: "",
-            doc: "size of the drive's zones; default: as the layer zoned has it, 256MiB and less where that makes fewer than 16",
-        },
-        Param {
-            name: "from",
-            kind: Kind::Size,
-            default: "0blk",
-            doc: "where the first zone begins that requires sequential writes: behind the conventional zones",
-        },
+        Param::new("writers", Kind::Count(1, 4096), "1").doc("writers, each with one open zone"),
+        Param::new("zone", Kind::Size, "").doc(
+            "size of the drive's zones; default: as the layer zoned has it, 256MiB and less where that \
+             makes fewer than 16",
+        ),
+        Param::new("from", Kind::Size, "0blk").doc(
+            "where the first zone begins that requires sequential writes: behind the conventional \
+             zones",
+        ),
     ],
     defaults: &[("write", "100%"), ("size", "exp(512KiB)"), ("align", "4KiB")],
     make: |v, common| {

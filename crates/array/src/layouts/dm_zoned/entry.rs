@@ -35,48 +35,21 @@ request of the drive's, where the kernel promises that only for what was flushed
 less than 4 KiB reads what completes it, as a page cache does (cause `fill`). What the drive is told is in the order in which it is planned; a \
 scheduler that reorders keeps that order within each zone. The last zone is left out where it is shorter than the others.",
     params: &[
-        Param {
-            name: "reserved",
-            kind: Kind::Count(1, 1 << 20),
-            default: "16",
-            doc: "sequential zones that the host does not see: where reclaim copies to (dmzadm --seq)",
-        },
-        Param {
-            name: "map",
-            kind: Kind::Choice(&["random", "sequential"]),
-            default: "random",
-            doc: "what a chunk gets that is written for the first time, from its beginning on",
-        },
-        Param {
-            name: "idle",
-            kind: Kind::Time,
-            default: "10s",
-            doc: "time without a request after which reclaim begins",
-        },
-        Param {
-            name: "high",
-            kind: Kind::Share(0.0, 1.0),
-            default: "100%",
-            doc: "in idle time reclaim goes on until this share of the random zones is free",
-        },
-        Param {
-            name: "pauses",
-            kind: Kind::Choice(&["first", "all"]),
-            default: "first",
-            doc: "in which pauses reclaim begins: in the first that is as long as idle=, if it has not been at work before, as Linux 6.12 does, or in all",
-        },
-        Param {
-            name: "low",
-            kind: Kind::Share(0.0, 1.0),
-            default: "30%",
-            doc: "with a smaller share of the random zones free reclaim begins at any time",
-        },
-        Param {
-            name: "copy",
-            kind: Kind::Size,
-            default: "4MiB",
-            doc: "how much of a run of valid blocks reclaim reads and writes at a time, between which requests have their turn (the kernel: eight parts of 512 KiB)",
-        },
+        Param::new("reserved", Kind::Count(1, 1 << 20), "16")
+            .doc("sequential zones that the host does not see: where reclaim copies to (dmzadm --seq)"),
+        Param::new("map", Kind::Choice(&["random", "sequential"]), "random")
+            .doc("what a chunk gets that is written for the first time, from its beginning on"),
+        Param::new("idle", Kind::Time, "10s").doc("time without a request after which reclaim begins"),
+        Param::new("high", Kind::Share(0.0, 1.0), "100%")
+            .doc("in idle time reclaim goes on until this share of the random zones is free"),
+        Param::new("pauses", Kind::Choice(&["first", "all"]), "first")
+            .doc("in which pauses reclaim begins: in the first that is as long as idle=, if it has not been at \
+                  work before, as Linux 6.12 does, or in all"),
+        Param::new("low", Kind::Share(0.0, 1.0), "30%")
+            .doc("with a smaller share of the random zones free reclaim begins at any time"),
+        Param::new("copy", Kind::Size, "4MiB")
+            .doc("how much of a run of valid blocks reclaim reads and writes at a time, between which \
+                  requests have their turn (the kernel: eight parts of 512 KiB)"),
     ],
     capabilities: Capabilities { losses: 0, survives_cut: true, discards: true },
     takes: Takes::Zones,

@@ -44,34 +44,20 @@ With `groups=moving`, which is not the paper's, a chunk has neither a group nor 
 
 The published write cache is `ssd_write` with `ssd_write_policy=lru-lfu`.",
     params: &[
-        Param { name: "disks", kind: Kind::Count(3, MOST_DISKS), default: "5", doc: "drives, parity included" },
-        Param { name: "chunk", kind: Kind::Size, default: "64KiB", doc: "blocks that are placed together" },
-        Param {
-            name: "segment",
-            kind: Kind::Count(2, 1000),
-            default: "50",
-            doc: "chunks in a segment: tracks in a band (50 in the paper's text, 32 in its Table I)",
-        },
-        Param {
-            name: "overprovision",
-            kind: Kind::Share(0.0, 0.9),
-            default: "70%",
-            doc: "share of a group's data chunks that the host does not see: what is left of them is live when the host's space is \
-                  full. 70% is what the paper's own figures need; the less, the more is moved for each write",
-        },
-        Param {
-            name: "stripes",
-            kind: Kind::Choice(Stripes::NAMES),
-            default: "variable",
-            doc: "a stripe that is not full: written as it is; filled with old chunks, read and written again; or its chunks wait \
-                  in the write cache (`ssd_write`)",
-        },
-        Param {
-            name: "groups",
-            kind: Kind::Choice(&["fixed", "moving"]),
-            default: "fixed",
-            doc: "a chunk's group is its own for good; or it is where it was written last, and a collection gathers what is cold",
-        },
+        Param::new("disks", Kind::Count(3, MOST_DISKS), "5").doc("drives, parity included"),
+        Param::new("chunk", Kind::Size, "64KiB").doc("blocks that are placed together"),
+        Param::new("segment", Kind::Count(2, 1000), "50")
+            .doc("chunks in a segment: tracks in a band (50 in the paper's text, 32 in its Table I)"),
+        Param::new("overprovision", Kind::Share(0.0, 0.9), "70%")
+            .doc("share of a group's data chunks that the host does not see: what is left of them is live \
+                  when the host's space is full. 70% is what the paper's own figures need; the less, the \
+                  more is moved for each write"),
+        Param::new("stripes", Kind::Choice(Stripes::NAMES), "variable")
+            .doc("a stripe that is not full: written as it is; filled with old chunks, read and written \
+                  again; or its chunks wait in the write cache (`ssd_write`)"),
+        Param::new("groups", Kind::Choice(&["fixed", "moving"]), "fixed")
+            .doc("a chunk's group is its own for good; or it is where it was written last, and a collection \
+                  gathers what is cold"),
         Param { doc: "with groups=moving: chunks that a collection moves at a time", ..BATCH },
         Param {
             default: "8",
@@ -79,44 +65,22 @@ The published write cache is `ssd_write` with `ssd_write_policy=lru-lfu`.",
                   above the other, and so many lie side by side",
             ..FILL
         },
-        Param { name: "idle", kind: Kind::Time, default: "", doc: "idle time before groups are collected; never without it" },
-        Param {
-            name: "obsolete",
-            kind: Kind::Share(0.0, 1.0),
-            default: "25%",
-            doc: "groups with a smaller share of obsolete chunks are not collected in idle time",
-        },
-        Param {
-            name: "victim",
-            kind: Kind::Choice(victim::NAMES),
-            default: "most-invalid",
-            doc: "which of these goes first: most obsolete chunks, fewest live ones, most requests, the last request, the oldest one",
-        },
-        Param {
-            name: "tables",
-            kind: Kind::Choice(&["nv", "zone"]),
-            default: "nv",
-            doc: "maps and stripe tables survive and cost nothing; or those that changed are written to a random-access zone, too",
-        },
-        Param {
-            name: "tables_every",
-            kind: Kind::Time,
-            default: "1s",
-            doc: "how long after a change, with tables=zone",
-        },
-        Param {
-            name: "tables_cache",
-            kind: Kind::Size,
-            default: "",
-            doc: "room of the SSD for tables, with tables=zone; default: for all of them",
-        },
-        Param {
-            name: "journal",
-            kind: Kind::Switch,
-            default: "off",
-            doc: "a collection has its chunks on an SSD before it resets their segments, so that a power cut loses nothing",
-        },
-        Param { name: "rebuild_depth", kind: Kind::Count(1, 1024), default: "1", doc: "groups rebuilt at a time" },
+        Param::new("idle", Kind::Time, "").doc("idle time before groups are collected; never without it"),
+        Param::new("obsolete", Kind::Share(0.0, 1.0), "25%")
+            .doc("groups with a smaller share of obsolete chunks are not collected in idle time"),
+        Param::new("victim", Kind::Choice(victim::NAMES), "most-invalid")
+            .doc("which of these goes first: most obsolete chunks, fewest live ones, most requests, the last \
+                  request, the oldest one"),
+        Param::new("tables", Kind::Choice(&["nv", "zone"]), "nv")
+            .doc("maps and stripe tables survive and cost nothing; or those that changed are written to a \
+                  random-access zone, too"),
+        Param::new("tables_every", Kind::Time, "1s").doc("how long after a change, with tables=zone"),
+        Param::new("tables_cache", Kind::Size, "")
+            .doc("room of the SSD for tables, with tables=zone; default: for all of them"),
+        Param::new("journal", Kind::Switch, "off")
+            .doc("a collection has its chunks on an SSD before it resets their segments, so that a power cut \
+                  loses nothing"),
+        Param::new("rebuild_depth", Kind::Count(1, 1024), "1").doc("groups rebuilt at a time"),
     ],
     capabilities: Capabilities { losses: 1, survives_cut: false, discards: true },
     takes: Takes::Drives,

@@ -31,26 +31,13 @@ survives a power cut and with it the loss of a drive. A dead drive's chunks are 
 hold, `rebuild_unit` at a time, and all of what is written meanwhile. *Assumed*: HiSMRfs says that parity is sequential and stripes always full, \
 and neither how it collects nor what it does with less than a stripe.",
     params: &[
-        Param { name: "disks", kind: Kind::Count(3, MOST_DISKS), default: "5", doc: "drives, parity included" },
-        Param { name: "chunk", kind: Kind::Size, default: "64KiB", doc: "blocks that are placed together" },
-        Param {
-            name: "segment",
-            kind: Kind::Count(4, LONGEST),
-            default: "50",
-            doc: "chunks in a segment, where it is no zone",
-        },
-        Param {
-            name: "overprovision",
-            kind: Kind::Share(0.0, 0.9),
-            default: "15%",
-            doc: "share of the space that the host does not see, beside the groups kept free",
-        },
-        Param {
-            name: "stripes",
-            kind: Kind::Choice(&["pad", "wait"]),
-            default: "pad",
-            doc: "what makes no full stripe: padded with zeroes, or waits in the write cache (`ssd_write`)",
-        },
+        Param::new("disks", Kind::Count(3, MOST_DISKS), "5").doc("drives, parity included"),
+        Param::new("chunk", Kind::Size, "64KiB").doc("blocks that are placed together"),
+        Param::new("segment", Kind::Count(4, LONGEST), "50").doc("chunks in a segment, where it is no zone"),
+        Param::new("overprovision", Kind::Share(0.0, 0.9), "15%")
+            .doc("share of the space that the host does not see, beside the groups kept free"),
+        Param::new("stripes", Kind::Choice(&["pad", "wait"]), "pad")
+            .doc("what makes no full stripe: padded with zeroes, or waits in the write cache (`ssd_write`)"),
         BATCH,
         FILL,
         REBUILD_UNIT,
@@ -70,34 +57,20 @@ and neither how it collects nor what it does with less than a stripe.",
 };
 
 /// Chunks that are moved at a time.
-pub(in crate::layouts) const BATCH: Param = Param {
-    name: "batch",
-    kind: Kind::Count(1, 1 << 20),
-    default: "64",
-    doc: "chunks that a collection moves at a time",
-};
+pub(in crate::layouts) const BATCH: Param =
+    Param::new("batch", Kind::Count(1, 1 << 20), "64").doc("chunks that a collection moves at a time");
 
 /// Groups that the host fills in turn.
-pub(in crate::layouts) const FILL: Param = Param {
-    name: "fill",
-    kind: Kind::Count(1, 1024),
-    default: "1",
-    doc: "groups that the host fills in turn, a stripe each, and as many that the collector does: over `segment`, whose chunks lie one above the other, so many lie side by side",
-};
+pub(in crate::layouts) const FILL: Param = Param::new("fill", Kind::Count(1, 1024), "1").doc(
+    "groups that the host fills in turn, a stripe each, and as many that the collector does: over \
+     `segment`, whose chunks lie one above the other, so many lie side by side",
+);
 
-const REBUILD_UNIT: Param = Param {
-    name: "rebuild_unit",
-    kind: Kind::Size,
-    default: "1MiB",
-    doc: "blocks of the replaced drive that are rebuilt at a time, at least a chunk",
-};
+const REBUILD_UNIT: Param = Param::new("rebuild_unit", Kind::Size, "1MiB")
+    .doc("blocks of the replaced drive that are rebuilt at a time, at least a chunk");
 
-const REBUILD_DEPTH: Param = Param {
-    name: "rebuild_depth",
-    kind: Kind::Count(1, 1024),
-    default: "1",
-    doc: "units rebuilt at a time; one over zones, which are written in order",
-};
+const REBUILD_DEPTH: Param = Param::new("rebuild_depth", Kind::Count(1, 1024), "1")
+    .doc("units rebuilt at a time; one over zones, which are written in order");
 
 /// `dvs` whose chunks may change their group: stripes of any width.
 ///

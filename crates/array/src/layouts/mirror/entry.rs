@@ -27,21 +27,13 @@ remembered in memory that survives, and their copies are made equal before they 
 chunks after a server was killed or the host lost power, in the background, and reads only first copies where it has not been yet.",
     params: &joined::<10>(&[
         &[
-        Param { name: "disks", kind: Kind::Count(2, MOST_DISKS), default: "2", doc: "drives, at least as many as copies" },
-        Param { name: "copies", kind: Kind::Count(2, MOST_DISKS), default: "2", doc: "copies of each chunk" },
+        Param::new("disks", Kind::Count(2, MOST_DISKS), "2").doc("drives, at least as many as copies"),
+        Param::new("copies", Kind::Count(2, MOST_DISKS), "2").doc("copies of each chunk"),
         CHUNK,
-        Param {
-            name: "reads",
-            kind: Kind::Choice(Reads::NAMES),
-            default: "nearest",
-            doc: "which copy is read: nearest to where its drive was asked last, in turn, or the first",
-        },
-        Param {
-            name: "intent",
-            kind: Kind::Switch,
-            default: "off",
-            doc: "chunks that are being written are remembered, and made equal after a power cut",
-        },
+        Param::new("reads", Kind::Choice(Reads::NAMES), "nearest")
+            .doc("which copy is read: nearest to where its drive was asked last, in turn, or the first"),
+        Param::new("intent", Kind::Switch, "off")
+            .doc("chunks that are being written are remembered, and made equal after a power cut"),
         ],
         &rebuild::PARAMS,
     ]),

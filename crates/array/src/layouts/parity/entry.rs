@@ -10,33 +10,21 @@ use smrlab_units::Blocks;
 use smrlab_units::spec::{Kind, Param, SpecError, Values};
 
 /// See [`Rotation`].
-pub const LAYOUT: Param = Param {
-    name: "layout",
-    kind: Kind::Choice(Rotation::NAMES),
-    default: "left-asymmetric",
-    doc: "how parity goes round",
-};
+pub const LAYOUT: Param =
+    Param::new("layout", Kind::Choice(Rotation::NAMES), "left-asymmetric").doc("how parity goes round");
 /// See [`Preference`].
-pub const WRITE: Param = Param {
-    name: "write",
-    kind: Kind::Choice(&["cheapest", "modify", "reconstruct"]),
-    default: "cheapest",
-    doc: "how a part of a row is written: read-modify-write, reconstruct-write, or the one with fewer reads",
-};
+pub const WRITE: Param =
+    Param::new("write", Kind::Choice(&["cheapest", "modify", "reconstruct"]), "cheapest").doc(
+        "how a part of a row is written: read-modify-write, reconstruct-write, or the one with fewer reads",
+    );
 /// See [`ParityOptions::intent`].
-pub const INTENT: Param = Param {
-    name: "intent",
-    kind: Kind::Switch,
-    default: "off",
-    doc: "rows that are being written are remembered, and resynchronised after a power cut",
-};
+pub const INTENT: Param = Param::new("intent", Kind::Switch, "off")
+    .doc("rows that are being written are remembered, and resynchronised after a power cut");
 /// See [`ParityOptions::journal`].
-pub const JOURNAL: Param = Param {
-    name: "journal",
-    kind: Kind::Switch,
-    default: "off",
-    doc: "rows are on an SSD before their drives are written, so that a power cut and a lost drive together lose nothing",
-};
+pub const JOURNAL: Param = Param::new("journal", Kind::Switch, "off").doc(
+    "rows are on an SSD before their drives are written, so that a power cut and a lost drive together \
+     lose nothing",
+);
 
 /// How a user wants parity to go round.
 pub(crate) fn rotation(values: &Values) -> Rotation {

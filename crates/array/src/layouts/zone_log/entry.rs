@@ -25,30 +25,15 @@ Writes are done one after the other, with the cleaning that they cause; reads wa
 The map is kept at no cost. What was acknowledged survives a power cut: a write that was cut leaves the write pointer \
 behind what the map knows, and these units count as dead. The drive's reads above a write pointer must be allowed (`urswrz=on`).",
     params: &[
-        Param {
-            name: "policy",
-            kind: Kind::Choice(&["greedy", "cost-benefit"]),
-            default: "greedy",
-            doc: "which zone is cleaned",
-        },
-        Param {
-            name: "separate",
-            kind: Kind::Switch,
-            default: "off",
-            doc: "what survives a cleaning goes to an open zone of its own",
-        },
-        Param {
-            name: "overprovision",
-            kind: Kind::Share(0.0, 0.9),
-            default: "10%",
-            doc: "share of the space that the host does not see, beside open zones and reserve",
-        },
-        Param {
-            name: "granularity",
-            kind: Kind::Count(UNIT, 1 << 15),
-            default: "",
-            doc: "blocks in a unit of the map, a multiple of 8; default: 8, or as many as a map of 2^32 units needs",
-        },
+        Param::new("policy", Kind::Choice(&["greedy", "cost-benefit"]), "greedy")
+            .doc("which zone is cleaned"),
+        Param::new("separate", Kind::Switch, "off")
+            .doc("what survives a cleaning goes to an open zone of its own"),
+        Param::new("overprovision", Kind::Share(0.0, 0.9), "10%")
+            .doc("share of the space that the host does not see, beside open zones and reserve"),
+        Param::new("granularity", Kind::Count(UNIT, 1 << 15), "")
+            .doc("blocks in a unit of the map, a multiple of 8; default: 8, or as many as a map of 2^32 \
+                  units needs"),
     ],
     capabilities: Capabilities { losses: 0, survives_cut: true, discards: true },
     takes: Takes::Zones,

@@ -62,67 +62,31 @@ pub static ENTRY: LayerEntry = LayerEntry {
 };
 
 const PARAMS: &[Param] = &[
-    Param {
-        name: "cache",
-        kind: Kind::Share(0.0001, 0.5),
-        default: "1%",
-        doc: "share of the bands that is cache (paper: 1 to 10 %)",
-    },
-    Param {
-        name: "band",
-        kind: Kind::Band,
-        default: "",
-        doc: "size of a band: 50000blk, 25MB or 4tracks (of the average length); give a unit, a bare number means blocks; \
-              default: the drive's bands (50 000 blocks in the paper), less on small drives",
-    },
-    Param {
-        name: "placement",
-        kind: Kind::Choice(&["contiguous", "per-set"]),
-        default: "contiguous",
-        doc: "cache bands at the lowest PBAs, or one before each group of native bands",
-    },
-    Param {
-        name: "cleaning",
-        kind: Kind::Choice(&["full", "partial"]),
-        default: "full",
-        doc: "rewrite every native band present in a full cache band, or only those with the most blocks",
-    },
-    Param {
-        name: "clean_bands",
-        kind: Kind::Count(1, 1 << 20),
-        default: "10",
-        doc: "native bands that a partial cleaning rewrites",
-    },
-    Param {
-        name: "association",
-        kind: Kind::Choice(&["fixed", "dynamic"]),
-        default: "fixed",
-        doc: "native band i to cache band i mod M, or to the one with the most room at its first cached block",
-    },
-    Param {
-        name: "gc_all_assoc",
-        kind: Kind::Switch,
-        default: "off",
-        doc: "cleaning rewrites every associated native band, present or not (which Table I of the paper takes)",
-    },
-    Param {
-        name: "idle",
-        kind: Kind::Time,
-        default: "",
-        doc: "idle time after which native bands are cleaned in the background; default: never",
-    },
-    Param {
-        name: "journal",
-        kind: Kind::Switch,
-        default: "off",
-        doc: "write each band to a scratch band first, so that a power cut loses nothing",
-    },
-    Param {
-        name: "granularity",
-        kind: Kind::Choice(&["1", "8"]),
-        default: "1",
-        doc: "blocks in a unit of the map",
-    },
+    Param::new("cache", Kind::Share(0.0001, 0.5), "1%")
+        .doc("share of the bands that is cache (paper: 1 to 10 %)"),
+    Param::new("band", Kind::Band, "").doc(
+        "size of a band: 50000blk, 25MB or 4tracks (of the average length); give a unit, a bare number \
+         means blocks; default: the drive's bands (50 000 blocks in the paper), less on small drives",
+    ),
+    Param::new("placement", Kind::Choice(&["contiguous", "per-set"]), "contiguous")
+        .doc("cache bands at the lowest PBAs, or one before each group of native bands"),
+    Param::new("cleaning", Kind::Choice(&["full", "partial"]), "full")
+        .doc("rewrite every native band present in a full cache band, or only those with the most blocks"),
+    Param::new("clean_bands", Kind::Count(1, 1 << 20), "10")
+        .doc("native bands that a partial cleaning rewrites"),
+    Param::new("association", Kind::Choice(&["fixed", "dynamic"]), "fixed").doc(
+        "native band i to cache band i mod M, or to the one with the most room at its first cached \
+         block",
+    ),
+    Param::new("gc_all_assoc", Kind::Switch, "off").doc(
+        "cleaning rewrites every associated native band, present or not (which Table I of the paper \
+         takes)",
+    ),
+    Param::new("idle", Kind::Time, "")
+        .doc("idle time after which native bands are cleaned in the background; default: never"),
+    Param::new("journal", Kind::Switch, "off")
+        .doc("write each band to a scratch band first, so that a power cut loses nothing"),
+    Param::new("granularity", Kind::Choice(&["1", "8"]), "1").doc("blocks in a unit of the map"),
     HEAD_TRACKS,
 ];
 

@@ -39,31 +39,13 @@ pub static ENTRY: LayerEntry = LayerEntry {
     page: PAGE,
     idle: "it refreshes regions in position order, a step at a time, from 10 ms after the last request on (another time with `idle=TIME`) until the ring holds nothing",
     params: &[
-        Param {
-            name: "cache",
-            kind: Kind::Share(0.0, 0.9),
-            default: "3%",
-            doc: "share of the medium that is the E-region",
-        },
-        Param { name: "band", kind: Kind::Band, default: "", doc: BAND_OF_TRACKS },
-        Param {
-            name: "step",
-            kind: Kind::Size,
-            default: "",
-            doc: "what the cursor brings home at once; default: a quarter of a region",
-        },
-        Param {
-            name: "pace",
-            kind: Kind::Share(0.0, 1.0),
-            default: "50%",
-            doc: "share of the ring in use from which on a step follows each write",
-        },
-        Param {
-            name: "idle",
-            kind: Kind::Time,
-            default: "10ms",
-            doc: "idle time after which the cursor goes on",
-        },
+        Param::new("cache", Kind::Share(0.0, 0.9), "3%").doc("share of the medium that is the E-region"),
+        Param::new("band", Kind::Band, "").doc(BAND_OF_TRACKS),
+        Param::new("step", Kind::Size, "")
+            .doc("what the cursor brings home at once; default: a quarter of a region"),
+        Param::new("pace", Kind::Share(0.0, 1.0), "50%")
+            .doc("share of the ring in use from which on a step follows each write"),
+        Param::new("idle", Kind::Time, "10ms").doc("idle time after which the cursor goes on"),
         HEAD_TRACKS,
     ],
     capabilities: Capabilities::OF_TRANSLATION,

@@ -41,31 +41,16 @@ pub static ENTRY: LayerEntry = LayerEntry {
     page: PAGE,
     idle: "nothing, by default and with any option: a place that is left is free at once",
     params: &[
-        Param {
-            name: "what",
-            kind: Kind::Choice(&["parity", "all"]),
-            default: "parity",
-            doc: "which small writes float: those of an array's parity, or all",
-        },
-        Param {
-            name: "spare",
-            kind: Kind::Share(0.0, 0.5),
-            default: "1%",
-            doc: "share of each group that is free, at least one unit",
-        },
-        Param {
-            name: "group",
-            kind: Kind::Count(1, 1024),
-            default: "",
-            doc: "tracks among which a unit floats, one after the other by address; default: as many as there are surfaces; 64 of a drive with fewer than 8",
-        },
-        Param { name: "unit", kind: Kind::Size, default: "4KiB", doc: "blocks that float together" },
-        Param {
-            name: "longest",
-            kind: Kind::Count(1, 1024),
-            default: "4",
-            doc: "units of the longest write that floats",
-        },
+        Param::new("what", Kind::Choice(&["parity", "all"]), "parity")
+            .doc("which small writes float: those of an array's parity, or all"),
+        Param::new("spare", Kind::Share(0.0, 0.5), "1%")
+            .doc("share of each group that is free, at least one unit"),
+        Param::new("group", Kind::Count(1, 1024), "").doc(
+            "tracks among which a unit floats, one after the other by address; default: as many as \
+             there are surfaces; 64 of a drive with fewer than 8",
+        ),
+        Param::new("unit", Kind::Size, "4KiB").doc("blocks that float together"),
+        Param::new("longest", Kind::Count(1, 1024), "4").doc("units of the longest write that floats"),
     ],
     capabilities: Capabilities {
         keeps_data: true,

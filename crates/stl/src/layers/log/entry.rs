@@ -73,87 +73,47 @@ pub static ENTRY: LayerEntry = LayerEntry {
 };
 
 const PARAMS: &[Param] = &[
-    Param {
-        name: "policy",
-        kind: Kind::Choice(&[
+    Param::new(
+        "policy",
+        Kind::Choice(&[
             "greedy",
             "cost-benefit",
             "cold-weight",
             "empty-separation",
             "separation-cold-weight",
         ]),
-        default: "greedy",
-        doc: "which band is compacted, and whether what survives goes to bands of its own",
-    },
-    Param { name: "band", kind: Kind::Band, default: "", doc: BAND_OF_TRACKS },
+        "greedy",
+    )
+    .doc("which band is compacted, and whether what survives goes to bands of its own"),
+    Param::new("band", Kind::Band, "").doc(BAND_OF_TRACKS),
     OVERPROVISION,
-    Param {
-        name: "streams",
-        kind: Kind::Count(1, 1024),
-        default: "1",
-        doc: "append streams: requests of stream i go to bands of stream i mod this",
-    },
-    Param {
-        name: "separate",
-        kind: Kind::Choice(&["none", "frequency", "recency"]),
-        default: "none",
-        doc: "hot units go to bands of their own, told by how often or how lately they were written",
-    },
-    Param {
-        name: "hot_writes",
-        kind: Kind::Count(1, 255),
-        default: "2",
-        doc: "separate=frequency: a unit that was written so many times before is hot",
-    },
-    Param {
-        name: "window",
-        kind: Kind::Count(1, 1 << 31),
-        default: "4096",
-        doc: "separate=recency: a unit that was written within so many units of the host's writes is hot",
-    },
-    Param {
-        name: "reserve",
-        kind: Kind::Count(1, 1 << 20),
-        default: "",
-        doc: "bands that are kept free; default, and least: what progress needs",
-    },
-    Param {
-        name: "idle",
-        kind: Kind::Time,
-        default: "",
-        doc: "idle time after which bands are compacted in the background; default: never",
-    },
-    Param {
-        name: "idle_free",
-        kind: Kind::Share(0.0, 1.0),
-        default: "10%",
-        doc: "idle compaction rests when this share of the bands is free",
-    },
-    Param {
-        name: "idle_dead",
-        kind: Kind::Share(0.0, 1.0),
-        default: "25%",
-        doc: "idle compaction takes bands of which at least this share is dead",
-    },
+    Param::new("streams", Kind::Count(1, 1024), "1")
+        .doc("append streams: requests of stream i go to bands of stream i mod this"),
+    Param::new("separate", Kind::Choice(&["none", "frequency", "recency"]), "none")
+        .doc("hot units go to bands of their own, told by how often or how lately they were written"),
+    Param::new("hot_writes", Kind::Count(1, 255), "2")
+        .doc("separate=frequency: a unit that was written so many times before is hot"),
+    Param::new("window", Kind::Count(1, 1 << 31), "4096")
+        .doc("separate=recency: a unit that was written within so many units of the host's writes is hot"),
+    Param::new("reserve", Kind::Count(1, 1 << 20), "")
+        .doc("bands that are kept free; default, and least: what progress needs"),
+    Param::new("idle", Kind::Time, "")
+        .doc("idle time after which bands are compacted in the background; default: never"),
+    Param::new("idle_free", Kind::Share(0.0, 1.0), "10%")
+        .doc("idle compaction rests when this share of the bands is free"),
+    Param::new("idle_dead", Kind::Share(0.0, 1.0), "25%")
+        .doc("idle compaction takes bands of which at least this share is dead"),
     GRANULARITY,
     HEAD_TRACKS,
 ];
 
 /// The space that a log keeps for itself.
-pub(super) const OVERPROVISION: Param = Param {
-    name: "overprovision",
-    kind: Kind::Share(0.0, 0.9),
-    default: "10%",
-    doc: "share of the space that the host does not see, beside open bands and reserve",
-};
+pub(super) const OVERPROVISION: Param = Param::new("overprovision", Kind::Share(0.0, 0.9), "10%")
+    .doc("share of the space that the host does not see, beside open bands and reserve");
 
 /// What a log maps at once.
-pub(super) const GRANULARITY: Param = Param {
-    name: "granularity",
-    kind: Kind::Count(1, 1 << 15),
-    default: "",
-    doc: "blocks in a unit of the map; default: 8, or as many as a map of 2^32 units needs",
-};
+pub(super) const GRANULARITY: Param = Param::new("granularity", Kind::Count(1, 1 << 15), "")
+    .doc("blocks in a unit of the map; default: 8, or as many as a map of 2^32 units needs");
 
 /// Blocks in a unit: as asked, or as the map allows.
 pub(super) fn unit(values: &Values, bands: &Bands) -> u64 {

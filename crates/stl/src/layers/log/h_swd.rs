@@ -42,25 +42,15 @@ pub static ENTRY_H_SWD: LayerEntry = LayerEntry {
     page: PAGE,
     idle: "nothing, by default and with any option: bands are cleaned while a write waits",
     params: &[
-        Param {
-            name: "window",
-            kind: Kind::Count(1, 1 << 24),
-            default: "4096",
-            doc: "units that the host wrote last, among which a unit's writes are counted",
-        },
-        Param {
-            name: "heat",
-            kind: Kind::Real(0.0, 1000.0),
-            default: "0.5",
-            doc: "a unit whose earlier writes within the window count so much is hot: the newest 1, the oldest almost 0",
-        },
-        Param {
-            name: "hot",
-            kind: Kind::Share(0.0, 1.0),
-            default: "10%",
-            doc: "share of the bands above which the oldest hot band is cleaned first",
-        },
-        Param { name: "band", kind: Kind::Band, default: "", doc: BAND_OF_TRACKS },
+        Param::new("window", Kind::Count(1, 1 << 24), "4096")
+            .doc("units that the host wrote last, among which a unit's writes are counted"),
+        Param::new("heat", Kind::Real(0.0, 1000.0), "0.5").doc(
+            "a unit whose earlier writes within the window count so much is hot: the newest 1, the \
+             oldest almost 0",
+        ),
+        Param::new("hot", Kind::Share(0.0, 1.0), "10%")
+            .doc("share of the bands above which the oldest hot band is cleaned first"),
+        Param::new("band", Kind::Band, "").doc(BAND_OF_TRACKS),
         OVERPROVISION,
         GRANULARITY,
         HEAD_TRACKS,

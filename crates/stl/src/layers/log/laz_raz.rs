@@ -37,19 +37,11 @@ pub static ENTRY_LAZ_RAZ: LayerEntry = LayerEntry {
     page: PAGE,
     idle: "nothing, by default and with any option: bands are compacted while a write waits",
     params: &[
-        Param {
-            name: "raz",
-            kind: Kind::Share(0.0, 0.9),
-            default: "1%",
-            doc: "share of the bands that become tracks for random access; at least one band",
-        },
-        Param {
-            name: "hot_writes",
-            kind: Kind::Count(1, 255),
-            default: "2",
-            doc: "a unit that was written so many times before gets a place for random access",
-        },
-        Param { name: "band", kind: Kind::Band, default: "", doc: BAND_OF_TRACKS },
+        Param::new("raz", Kind::Share(0.0, 0.9), "1%")
+            .doc("share of the bands that become tracks for random access; at least one band"),
+        Param::new("hot_writes", Kind::Count(1, 255), "2")
+            .doc("a unit that was written so many times before gets a place for random access"),
+        Param::new("band", Kind::Band, "").doc(BAND_OF_TRACKS),
         OVERPROVISION,
         GRANULARITY,
         HEAD_TRACKS,

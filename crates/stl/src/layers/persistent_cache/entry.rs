@@ -71,114 +71,69 @@ pub static ENTRY: LayerEntry = LayerEntry {
     build,
 };
 
-const fn param(name: &'static str, kind: Kind, doc: &'static str) -> Param {
-    Param { name, kind, default: "", doc }
-}
-
 // What `host-aware` has too.
 pub(in crate::layers) const LOG: Param =
-    param("log", Kind::Size, "size of the log; default: the drive's, else 0.5 % of the bands");
+    Param::new("log", Kind::Size, "").doc("size of the log; default: the drive's, else 0.5 % of the bands");
 pub(in crate::layers) const PACKET: Param =
-    param("packet", Kind::Size, "data in a packet at most; default: the drive's, else 512KiB");
-pub(in crate::layers) const MAP_TRIGGER: Param = param(
-    "map_trigger",
-    Kind::Count(1, 1 << 31),
-    "packets from head to tail beyond which cleaning begins; default: the drive's, else 22986",
-);
-pub(in crate::layers) const MAP_LIMIT: Param = param(
-    "map_limit",
-    Kind::Count(1, 1 << 31),
-    "packets with live data at which requests wait for whole rounds; default: the drive's, else 23000",
-);
-pub(in crate::layers) const ROUND: Param =
-    param("round", Kind::Count(1, 64), "bands in a round of cleaning; default: the drive's, else 2");
-pub(in crate::layers) const MEMORY: Param =
-    param("memory", Kind::Size, "memory in which a band is merged; default: the drive's, else 14MiB");
-pub(in crate::layers) const IDLE: Param = param(
-    "idle",
-    Kind::Text,
-    "idle time after which the drive cleans, or off; default: the drive's, else 1.2s",
-);
+    Param::new("packet", Kind::Size, "").doc("data in a packet at most; default: the drive's, else 512KiB");
+pub(in crate::layers) const MAP_TRIGGER: Param = Param::new("map_trigger", Kind::Count(1, 1 << 31), "")
+    .doc("packets from head to tail beyond which cleaning begins; default: the drive's, else 22986");
+pub(in crate::layers) const MAP_LIMIT: Param = Param::new("map_limit", Kind::Count(1, 1 << 31), "")
+    .doc("packets with live data at which requests wait for whole rounds; default: the drive's, else 23000");
+pub(in crate::layers) const ROUND: Param = Param::new("round", Kind::Count(1, 64), "")
+    .doc("bands in a round of cleaning; default: the drive's, else 2");
+pub(in crate::layers) const MEMORY: Param = Param::new("memory", Kind::Size, "")
+    .doc("memory in which a band is merged; default: the drive's, else 14MiB");
+pub(in crate::layers) const IDLE: Param = Param::new("idle", Kind::Text, "")
+    .doc("idle time after which the drive cleans, or off; default: the drive's, else 1.2s");
 
 const PARAMS: &[Param] = &[
     LOG,
-    param(
-        "slot",
-        Kind::Real(0.0, 1000.0),
-        "least length of a packet in the log, in tracks; default: the drive's, else 0.4 (fitted by the model's authors)",
+    Param::new("slot", Kind::Real(0.0, 1000.0), "").doc(
+        "least length of a packet in the log, in tracks; default: the drive's, else 0.4 (fitted by the \
+         model's authors)",
     ),
     PACKET,
-    param(
-        "overhead",
-        Kind::Size,
-        "what a packet takes in the log beside its data; default: the drive's, else 0",
+    Param::new("overhead", Kind::Size, "")
+        .doc("what a packet takes in the log beside its data; default: the drive's, else 0"),
+    Param::new("queued", Kind::Count(1, 64), "1").doc(
+        "consecutive writes that share a packet: those that the host keeps queued (drives take up to \
+         8)",
     ),
-    Param {
-        name: "queued",
-        kind: Kind::Count(1, 64),
-        default: "1",
-        doc: "consecutive writes that share a packet: those that the host keeps queued (drives take up to 8)",
-    },
     MAP_TRIGGER,
     MAP_LIMIT,
-    param(
-        "commit",
-        Kind::Real(0.0, 1000.0),
-        "fixed time of a commit, in revolutions; default: the drive's, else 2.4",
-    ),
-    param(
-        "commit_rate",
-        Kind::Real(1.0, 100_000.0),
-        "MB/s at which a commit's data add to its time; default: the drive's, else they add nothing",
-    ),
-    param(
-        "commit_overhead",
-        Kind::Time,
-        "before a commit with the head at the log already; default: the drive's, else 700us",
-    ),
-    param(
-        "journal_every",
-        Kind::Count(1, 1 << 31),
-        "packets between commits of the journal; default: the drive's, else 240",
-    ),
-    param("journal_time", Kind::Time, "time of a commit of the journal; default: the drive's, else 300ms"),
+    Param::new("commit", Kind::Real(0.0, 1000.0), "")
+        .doc("fixed time of a commit, in revolutions; default: the drive's, else 2.4"),
+    Param::new("commit_rate", Kind::Real(1.0, 100_000.0), "")
+        .doc("MB/s at which a commit's data add to its time; default: the drive's, else they add nothing"),
+    Param::new("commit_overhead", Kind::Time, "")
+        .doc("before a commit with the head at the log already; default: the drive's, else 700us"),
+    Param::new("journal_every", Kind::Count(1, 1 << 31), "")
+        .doc("packets between commits of the journal; default: the drive's, else 240"),
+    Param::new("journal_time", Kind::Time, "")
+        .doc("time of a commit of the journal; default: the drive's, else 300ms"),
     ROUND,
-    param(
-        "collect",
-        Kind::Real(0.0, 1000.0),
-        "time to collect a packet, in revolutions; default: the drive's, else 0.2",
-    ),
+    Param::new("collect", Kind::Real(0.0, 1000.0), "")
+        .doc("time to collect a packet, in revolutions; default: the drive's, else 0.2"),
     MEMORY,
-    Param {
-        name: "readahead",
-        kind: Kind::Choice(&["on", "off"]),
-        default: "on",
-        doc: "a read that follows another one costs what passes the head; off: it waits for the next turn, as in the published model",
-    },
-    Param {
-        name: "log_late",
-        kind: Kind::Real(0.0, 1.0),
-        default: "0.2",
-        doc: "a read of a packet that begins less than so many revolutions behind the last one waits for the next turn",
-    },
+    Param::new("readahead", Kind::Choice(&["on", "off"]), "on").doc(
+        "a read that follows another one costs what passes the head; off: it waits for the next turn, \
+         as in the published model",
+    ),
+    Param::new("log_late", Kind::Real(0.0, 1.0), "0.2").doc(
+        "a read of a packet that begins less than so many revolutions behind the last one waits for the \
+         next turn",
+    ),
     IDLE,
-    param(
-        "bypass",
-        Kind::Choice(&["on", "off"]),
-        "sequential writes from a band's beginning on skip the log; default: the drive's, else off",
+    Param::new("bypass", Kind::Choice(&["on", "off"]), "")
+        .doc("sequential writes from a band's beginning on skip the log; default: the drive's, else off"),
+    Param::new("whole_bands", Kind::Choice(&["on", "off"]), "")
+        .doc("bands that are cached whole are not read or copied; default: the drive's, else off"),
+    Param::new("waits", Kind::Choice(&["sub-step", "running"]), "sub-step").doc(
+        "each request waits for the sub-step that it brings forward, or only for one that runs when it \
+         comes",
     ),
-    param(
-        "whole_bands",
-        Kind::Choice(&["on", "off"]),
-        "bands that are cached whole are not read or copied; default: the drive's, else off",
-    ),
-    Param {
-        name: "waits",
-        kind: Kind::Choice(&["sub-step", "running"]),
-        default: "sub-step",
-        doc: "each request waits for the sub-step that it brings forward, or only for one that runs when it comes",
-    },
-    param("band", Kind::Band, BAND_OF_TRACKS),
+    Param::new("band", Kind::Band, "").doc(BAND_OF_TRACKS),
     HEAD_TRACKS,
 ];
 

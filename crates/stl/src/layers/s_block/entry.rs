@@ -75,71 +75,48 @@ pub static ENTRY: LayerEntry = LayerEntry {
     build,
 };
 
-const fn param(name: &'static str, kind: Kind, default: &'static str, doc: &'static str) -> Param {
-    Param { name, kind, default, doc }
-}
-
 const WEIGHT: Kind = Kind::Real(0.0, 1e6);
 
 const PARAMS: &[Param] = &[
-    param("cache", Kind::Share(0.0001, 0.5), "1%", "share of a section that is its cache ring (paper: 1 %)"),
-    param(
-        "overprovision",
-        Kind::Share(0.0, 0.5),
-        "1%",
-        "share of the slots kept beyond the S-blocks (paper: 1 %)",
-    ),
-    param(
-        "sections",
-        Kind::Count(1, 1 << 16),
-        "",
-        "sections; default: 10 (not stated in the paper), 1 on drives below 1 000 000 blocks",
-    ),
-    param(
-        "sblock_blocks",
-        Kind::Count(8, 1 << 19),
-        "",
-        "blocks in an S-block; default: 2000 (paper), less on drives below 1 000 000 blocks",
-    ),
-    param(
+    Param::new("cache", Kind::Share(0.0001, 0.5), "1%")
+        .doc("share of a section that is its cache ring (paper: 1 %)"),
+    Param::new("overprovision", Kind::Share(0.0, 0.5), "1%")
+        .doc("share of the slots kept beyond the S-blocks (paper: 1 %)"),
+    Param::new("sections", Kind::Count(1, 1 << 16), "")
+        .doc("sections; default: 10 (not stated in the paper), 1 on drives below 1 000 000 blocks"),
+    Param::new("sblock_blocks", Kind::Count(8, 1 << 19), "")
+        .doc("blocks in an S-block; default: 2000 (paper), less on drives below 1 000 000 blocks"),
+    Param::new(
         "policy",
         Kind::Choice(&["closest-to-tail", "most-cached", "tail-of-cache", "mix"]),
         "closest-to-tail",
-        "which S-block is destaged (paper V.C: TAIL_S, MOST, TAIL_C)",
+    )
+    .doc("which S-block is destaged (paper V.C: TAIL_S, MOST, TAIL_C)"),
+    Param::new("mix_tail", WEIGHT, "1")
+        .doc("weight of closeness to the tail of the S-block ring in policy=mix"),
+    Param::new("mix_cached", WEIGHT, "1")
+        .doc("weight of the share of the S-block that is cached in policy=mix"),
+    Param::new("mix_age", WEIGHT, "1")
+        .doc("weight of the oldest cached block's closeness to the tail in policy=mix"),
+    Param::new("destage_ahead", Kind::Count(0, 1 << 20), "0")
+        .doc("S-blocks destaged beyond the one that is needed"),
+    Param::new("low_water", Kind::Share(0.0, 0.9), "3%")
+        .doc("phi: a destage is due when less than this share of the cache ring is invalid (rules=repaired)"),
+    Param::new("rules", Kind::Choice(&["repaired", "literal"]), "repaired")
+        .doc("the paper's rules to the letter, or repaired"),
+    Param::new("unwritten", Kind::Choice(&["skip", "copy"]), "").doc(
+        "S-blocks that hold nothing take no slot and are never moved, or are copied like others; \
+         default: skip, with rules=literal copy",
     ),
-    param("mix_tail", WEIGHT, "1", "weight of closeness to the tail of the S-block ring in policy=mix"),
-    param("mix_cached", WEIGHT, "1", "weight of the share of the S-block that is cached in policy=mix"),
-    param("mix_age", WEIGHT, "1", "weight of the oldest cached block's closeness to the tail in policy=mix"),
-    param("destage_ahead", Kind::Count(0, 1 << 20), "0", "S-blocks destaged beyond the one that is needed"),
-    param(
-        "low_water",
-        Kind::Share(0.0, 0.9),
-        "3%",
-        "phi: a destage is due when less than this share of the cache ring is invalid (rules=repaired)",
+    Param::new("moves", Kind::Choice(&["paced", "at-once"]), "").doc(
+        "S-blocks at the tail are moved on in steps, or all at once when the ring is full; default: \
+         paced, with rules=literal at-once",
     ),
-    param(
-        "rules",
-        Kind::Choice(&["repaired", "literal"]),
-        "repaired",
-        "the paper's rules to the letter, or repaired",
-    ),
-    param(
-        "unwritten",
-        Kind::Choice(&["skip", "copy"]),
-        "",
-        "S-blocks that hold nothing take no slot and are never moved, or are copied like others; default: skip, with \
-         rules=literal copy",
-    ),
-    param(
-        "moves",
-        Kind::Choice(&["paced", "at-once"]),
-        "",
-        "S-blocks at the tail are moved on in steps, or all at once when the ring is full; default: paced, with \
-         rules=literal at-once",
-    ),
-    param("bypass", Kind::Switch, "on", "writes of whole S-blocks do not go through the cache"),
-    param("granularity", Kind::Choice(&["1", "8"]), "1", "blocks in a unit that is cached as a whole"),
-    param("batch", Kind::Count(1, 1 << 20), "1000", "most blocks that one copy moves in the cache ring"),
+    Param::new("bypass", Kind::Switch, "on").doc("writes of whole S-blocks do not go through the cache"),
+    Param::new("granularity", Kind::Choice(&["1", "8"]), "1")
+        .doc("blocks in a unit that is cached as a whole"),
+    Param::new("batch", Kind::Count(1, 1 << 20), "1000")
+        .doc("most blocks that one copy moves in the cache ring"),
     HEAD_TRACKS,
 ];
 

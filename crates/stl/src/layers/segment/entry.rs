@@ -45,32 +45,20 @@ pub static ENTRY: LayerEntry = LayerEntry {
     page: PAGE,
     idle: "nothing, by default and with any option: a segment's tail is rewritten while its write waits",
     params: &[
-        Param {
-            name: "chunk",
-            kind: Kind::Size,
-            default: "",
-            doc: "size of a chunk; default: 64KiB, or a quarter of the shortest track where that is less",
-        },
-        Param {
-            name: "rewrite",
-            kind: Kind::Choice(&["chunks", "arc"]),
-            default: "chunks",
-            doc: "an update rewrites whole chunks, or of those behind it only the angles that were written",
-        },
-        Param {
-            name: "band",
-            kind: Kind::Band,
-            default: "",
-            doc: "size of a band: 64tracks (cylinders on cylinder layouts), 25MB or 50000blk, in whole tracks, which are the \
-                  chunks of a segment; give a unit, a bare number means tracks; default: the drive's",
-        },
+        Param::new("chunk", Kind::Size, "")
+            .doc("size of a chunk; default: 64KiB, or a quarter of the shortest track where that is less"),
+        Param::new("rewrite", Kind::Choice(&["chunks", "arc"]), "chunks")
+            .doc("an update rewrites whole chunks, or of those behind it only the angles that were written"),
+        Param::new("band", Kind::Band, "").doc(
+            "size of a band: 64tracks (cylinders on cylinder layouts), 25MB or 50000blk, in whole \
+             tracks, which are the chunks of a segment; give a unit, a bare number means tracks; \
+             default: the drive's",
+        ),
         HEAD_TRACKS,
-        Param {
-            name: "guards",
-            kind: Kind::Choice(&["own", "shared"]),
-            default: "own",
-            doc: "each band has a guard behind it; or two that are shingled in opposite directions share one",
-        },
+        Param::new("guards", Kind::Choice(&["own", "shared"]), "own").doc(
+            "each band has a guard behind it; or two that are shingled in opposite directions share \
+             one",
+        ),
         JOURNAL,
     ],
     capabilities: Capabilities::OF_TRANSLATION,

@@ -39,18 +39,11 @@ pub static ENTRY: LayerEntry = LayerEntry {
     page: PAGE,
     idle: "nothing, by default and with any option: free tracks are gathered while a write waits",
     params: &[
-        Param {
-            name: "overprovision",
-            kind: Kind::Share(0.0, 0.9),
-            default: "5%",
-            doc: "share of the tracks that the host does not see",
-        },
-        Param {
-            name: "spread",
-            kind: Kind::Share(0.0, 1.0),
-            default: "10%",
-            doc: "updated tracks keep their distance while more than this share of the tracks can be written",
-        },
+        Param::new("overprovision", Kind::Share(0.0, 0.9), "5%")
+            .doc("share of the tracks that the host does not see"),
+        Param::new("spread", Kind::Share(0.0, 1.0), "10%").doc(
+            "updated tracks keep their distance while more than this share of the tracks can be written",
+        ),
         HEAD_TRACKS,
     ],
     capabilities: Capabilities::OF_TRANSLATION,

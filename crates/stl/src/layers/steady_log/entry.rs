@@ -40,37 +40,18 @@ pub static ENTRY: LayerEntry = LayerEntry {
     page: PAGE,
     idle: "it cleans a step at a time, from 100 ms after the last request on (another time with `idle=TIME`), until `idle_free` of the bands are free or none is left of which `idle_dead` is dead",
     params: &[
-        Param { name: "band", kind: Kind::Band, default: "", doc: BEST_BAND },
-        Param {
-            name: "step",
-            kind: Kind::Size,
-            default: "",
-            doc: "live data that a step of cleaning moves; default: an average track",
-        },
-        Param {
-            name: "idle",
-            kind: Kind::Time,
-            default: "100ms",
-            doc: "idle time after which a step of cleaning is done",
-        },
-        Param {
-            name: "idle_free",
-            kind: Kind::Share(0.0, 1.0),
-            default: "20%",
-            doc: "idle cleaning rests when this share of the bands is free, and as many as writes need without cleaning",
-        },
-        Param {
-            name: "idle_dead",
-            kind: Kind::Share(0.0, 1.0),
-            default: "25%",
-            doc: "idle cleaning takes bands of which at least this share is dead",
-        },
-        Param {
-            name: "overprovision",
-            kind: Kind::Share(0.0, 0.9),
-            default: "7%",
-            doc: "share of the space that the host does not see, beside open bands and reserve",
-        },
+        Param::new("band", Kind::Band, "").doc(BEST_BAND),
+        Param::new("step", Kind::Size, "")
+            .doc("live data that a step of cleaning moves; default: an average track"),
+        Param::new("idle", Kind::Time, "100ms").doc("idle time after which a step of cleaning is done"),
+        Param::new("idle_free", Kind::Share(0.0, 1.0), "20%").doc(
+            "idle cleaning rests when this share of the bands is free, and as many as writes need \
+             without cleaning",
+        ),
+        Param::new("idle_dead", Kind::Share(0.0, 1.0), "25%")
+            .doc("idle cleaning takes bands of which at least this share is dead"),
+        Param::new("overprovision", Kind::Share(0.0, 0.9), "7%")
+            .doc("share of the space that the host does not see, beside open bands and reserve"),
         HEAD_TRACKS,
     ],
     capabilities: Capabilities::OF_TRANSLATION,

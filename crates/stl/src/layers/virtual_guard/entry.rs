@@ -40,31 +40,16 @@ pub static ENTRY: LayerEntry = LayerEntry {
     page: PAGE,
     idle: "nothing by default. With `idle=TIME` it gives tracks back band after band, from so long after the last request until `idle_free` of the cache is free",
     params: &[
-        Param {
-            name: "cache",
-            kind: Kind::Share(0.0, 0.9),
-            default: "1%",
-            doc: "share of the bands that make room for the cache; at least what cleaning a band needs",
-        },
-        Param {
-            name: "victim",
-            kind: Kind::Choice(&["oldest", "fullest"]),
-            default: "oldest",
-            doc: "which band gets its tracks back: of the track away longest, or the one with most tracks away",
-        },
-        Param { name: "band", kind: Kind::Band, default: "", doc: BAND_OF_TRACKS },
-        Param {
-            name: "idle",
-            kind: Kind::Time,
-            default: "",
-            doc: "idle time after which bands are cleaned in the background; default: never",
-        },
-        Param {
-            name: "idle_free",
-            kind: Kind::Share(0.0, 1.0),
-            default: "50%",
-            doc: "idle cleaning rests when this share of the cache is free",
-        },
+        Param::new("cache", Kind::Share(0.0, 0.9), "1%")
+            .doc("share of the bands that make room for the cache; at least what cleaning a band needs"),
+        Param::new("victim", Kind::Choice(&["oldest", "fullest"]), "oldest").doc(
+            "which band gets its tracks back: of the track away longest, or the one with most tracks away",
+        ),
+        Param::new("band", Kind::Band, "").doc(BAND_OF_TRACKS),
+        Param::new("idle", Kind::Time, "")
+            .doc("idle time after which bands are cleaned in the background; default: never"),
+        Param::new("idle_free", Kind::Share(0.0, 1.0), "50%")
+            .doc("idle cleaning rests when this share of the cache is free"),
         HEAD_TRACKS,
     ],
     capabilities: Capabilities::OF_TRANSLATION,

@@ -42,31 +42,18 @@ pub static ENTRY: LayerEntry = LayerEntry {
     page: PAGE,
     idle: "by default, 1.2 s after the last request it brings zones home until its log is empty. `idle=TIME` changes the wait; `idle=off`: nothing",
     params: &[
-        Param {
-            name: "zone",
-            kind: Kind::Size,
-            default: "",
-            doc: "size of a zone, whole physical blocks of 4 KiB; default: 256MiB as on drives that are sold, on small drives as much \
-                  less as makes 16 zones",
-        },
-        Param {
-            name: "conventional",
-            kind: Kind::Share(0.0, 0.5),
-            default: "0%",
-            doc: "share of the zones, at the beginning, that are conventional: without a write pointer, on tracks like the others",
-        },
-        Param {
-            name: "optimal_open",
-            kind: Kind::Count(1, 1 << 20),
-            default: "128",
-            doc: "zones that the drive recommends to have open at once (assumed)",
-        },
-        Param {
-            name: "optimal_nonseq",
-            kind: Kind::Count(1, 1 << 20),
-            default: "8",
-            doc: "zones not written in order that the drive recommends at most (assumed)",
-        },
+        Param::new("zone", Kind::Size, "").doc(
+            "size of a zone, whole physical blocks of 4 KiB; default: 256MiB as on drives that are \
+             sold, on small drives as much less as makes 16 zones",
+        ),
+        Param::new("conventional", Kind::Share(0.0, 0.5), "0%").doc(
+            "share of the zones, at the beginning, that are conventional: without a write pointer, on \
+             tracks like the others",
+        ),
+        Param::new("optimal_open", Kind::Count(1, 1 << 20), "128")
+            .doc("zones that the drive recommends to have open at once (assumed)"),
+        Param::new("optimal_nonseq", Kind::Count(1, 1 << 20), "8")
+            .doc("zones not written in order that the drive recommends at most (assumed)"),
         LOG,
         PACKET,
         MAP_TRIGGER,

@@ -35,10 +35,6 @@ changes one zone; reads, and other zones, go past it. With the drive's write cac
 takes a write pointer back to what is on the medium: what was written with FUA, or before a flush, is below it.
 ";
 
-const fn param(name: &'static str, kind: Kind, default: &'static str, doc: &'static str) -> Param {
-    Param { name, kind, default, doc }
-}
-
 /// See the page.
 pub static ENTRY: LayerEntry = LayerEntry {
     name: "zoned",
@@ -48,41 +44,29 @@ pub static ENTRY: LayerEntry = LayerEntry {
     page: PAGE,
     idle: "nothing, by default and with any option: the host does all cleaning",
     params: &[
-        param(
-            "model",
-            Kind::Choice(&["host-managed", "host-aware"]),
-            "host-managed",
-            "who keeps the zones in order: the host; host-aware: the drive, and the layer is `host-aware` with its options",
+        Param::new("model", Kind::Choice(&["host-managed", "host-aware"]), "host-managed").doc(
+            "who keeps the zones in order: the host; host-aware: the drive, and the layer is \
+             `host-aware` with its options",
         ),
-        param(
-            "zone",
-            Kind::Size,
-            "",
-            "size of a zone, whole physical blocks of 4 KiB; default: 256MiB as on drives that are sold, on small drives as \
-             much less as makes 16 zones",
+        Param::new("zone", Kind::Size, "").doc(
+            "size of a zone, whole physical blocks of 4 KiB; default: 256MiB as on drives that are \
+             sold, on small drives as much less as makes 16 zones",
         ),
-        param(
-            "conventional",
-            Kind::Share(0.0, 0.5),
-            "",
-            "share of the zones that are conventional, at least one unless it is 0; default: 1%; on a drive with a block profile as many as its \
-             random_access tracks have room for",
+        Param::new("conventional", Kind::Share(0.0, 0.5), "").doc(
+            "share of the zones that are conventional, at least one unless it is 0; default: 1%; on a \
+             drive with a block profile as many as its random_access tracks have room for",
         ),
-        param(
-            "capacity",
-            Kind::Size,
-            "",
-            "what can be written of a zone that has a write pointer, whole 4 KiB; behind it lies a gap; default: the whole zone",
+        Param::new("capacity", Kind::Size, "").doc(
+            "what can be written of a zone that has a write pointer, whole 4 KiB; behind it lies a gap; \
+             default: the whole zone",
         ),
-        param("runt", Kind::Size, "", "size of the last zone, whole 4 KiB; default: that of the others"),
-        param("max_open", Kind::Count(1, 1 << 20), "128", "zones that may be open at once"),
-        param("max_active", Kind::Count(0, 1 << 20), "0", "zones that may be open or closed at once; 0: all"),
-        param(
-            "urswrz",
-            Kind::Switch,
-            "on",
-            "reads above a write pointer bring zeroes; off: they are refused",
-        ),
+        Param::new("runt", Kind::Size, "")
+            .doc("size of the last zone, whole 4 KiB; default: that of the others"),
+        Param::new("max_open", Kind::Count(1, 1 << 20), "128").doc("zones that may be open at once"),
+        Param::new("max_active", Kind::Count(0, 1 << 20), "0")
+            .doc("zones that may be open or closed at once; 0: all"),
+        Param::new("urswrz", Kind::Switch, "on")
+            .doc("reads above a write pointer bring zeroes; off: they are refused"),
         HEAD_TRACKS,
     ],
     capabilities: Capabilities {
