@@ -141,8 +141,6 @@ pub struct ArrayEntry {
     pub takes: Takes,
     /// The disk that is conventional, whatever layer the others have.
     pub conventional: fn(&Values) -> Option<u32>,
-    /// How many disks it is made of.
-    pub disks: fn(&Values) -> u32,
     /// Builds it from checked values.
     pub build: fn(&ArrayContext<'_>, &Values) -> BuildResult,
 }
@@ -151,6 +149,12 @@ impl ArrayEntry {
     /// Whether discarded blocks read as zeroes; `drives`: those of its drives do.
     pub fn discards(&self, drives: bool) -> bool {
         self.capabilities.discards && (self.takes.zones() || drives)
+    }
+
+    /// How many disks it is made of: as `disks` says, or one.
+    pub fn disks(&self, values: &Values) -> u32 {
+        let several = self.params.iter().any(|param| param.name == DISKS.name);
+        several.then(|| values.count(DISKS.name)).flatten().unwrap_or(1) as u32
     }
 
     /// All its parameters.

@@ -9,7 +9,7 @@ use crate::layouts::{
 };
 use crate::nested::{Nested, Shape};
 use crate::{Array, Capabilities, MemberId, Schedule, Ssd, cache};
-use smrlab_units::spec::{SpecError, Values, nearest, split_item};
+use smrlab_units::spec::{SpecError, Values, split_item};
 use smrlab_units::{BLOCK_BYTES, Blocks, SimTime, ZoneKind, parse_time};
 use std::ops::Range;
 
@@ -315,7 +315,7 @@ impl Chosen {
                 "'{name}' is one drive, and stands above none: leave it out"
             )));
         }
-        let members = (entry.disks)(&values);
+        let members = entry.disks(&values);
         let (mut disks, mut resolved) = (u64::from(members), values.resolved());
         if let Some(below) = &below {
             if below.is_single() {

@@ -27,6 +27,7 @@ mod tests;
 pub(crate) use entry::{before, ssd};
 pub(crate) use params::PARAMS;
 
+use crate::layouts::chunks::cut;
 use crate::plan::{Outcome, tasks};
 use crate::tickets::Tickets;
 use crate::{Array, Change, Health, Locks, MemberId, MemberPlan, Phase, Record, Records, Stop, Ticket, Work};
@@ -259,11 +260,7 @@ impl Cached {
 
     /// The pages of a range: number, blocks within it, offset in the range.
     fn pages(&self, blocks: &Range<u64>) -> impl Iterator<Item = (u64, Range<u64>, u64)> + use<> {
-        let (size, blocks) = (self.settings.page, blocks.clone());
-        (blocks.start / size..blocks.end.div_ceil(size)).map(move |p| {
-            let (start, end) = (blocks.start.max(p * size), blocks.end.min((p + 1) * size));
-            (p, start - p * size..end - p * size, start - blocks.start)
-        })
+        cut(blocks, self.settings.page)
     }
 
     fn stamp(&mut self) -> u64 {

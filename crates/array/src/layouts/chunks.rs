@@ -111,18 +111,31 @@ pub fn deliver_lost(lost: &[LostPiece], ticket: Ticket, plan: &mut MemberPlan) {
     }
 }
 
+/// The numbers of the pieces of `size` blocks each that a range touches: chunks, pages, zones.
+#[inline]
+pub fn numbers(blocks: &Range<u64>, size: u64) -> Range<u64> {
+    blocks.start / size..blocks.end.div_ceil(size)
+}
+
+/// A range cut into such pieces: number, blocks within it, offset in the range.
+#[inline]
+pub fn cut(blocks: &Range<u64>, size: u64) -> impl Iterator<Item = (u64, Range<u64>, u64)> + use<> {
+    let Range { start, end } = *blocks;
+    numbers(blocks, size).map(move |n| {
+        let (from, to) = (start.max(n * size), end.min((n + 1) * size));
+        (n, from - n * size..to - n * size, from - start)
+    })
+}
+
 /// The numbers of the chunks that ranges of the host's blocks touch.
 pub fn touched(runs: &[Range<u64>], chunk: u64) -> BTreeSet<u64> {
-    runs.iter().flat_map(|r| r.start / chunk..r.end.div_ceil(chunk)).collect()
+    runs.iter().flat_map(|r| numbers(r, chunk)).collect()
 }
 
 /// Those parts of ranges of the host's blocks that are in `chunks`, a chunk at a time.
 pub fn parts_in(runs: &[Range<u64>], chunk: u64, chunks: &BTreeSet<u64>) -> Vec<Range<u64>> {
-    let parts = runs.iter().flat_map(|r| {
-        let of = |c: u64| r.start.max(c * chunk)..r.end.min((c + 1) * chunk);
-        (r.start / chunk..r.end.div_ceil(chunk)).filter(|c| chunks.contains(c)).map(of)
-    });
-    parts.collect()
+    let all = runs.iter().flat_map(|r| cut(r, chunk)).filter(|(c, ..)| chunks.contains(c));
+    all.map(|(c, within, _)| c * chunk + within.start..c * chunk + within.end).collect()
 }
 
 /// The blocks of a chunk that must be read where `new` are written: one range.

@@ -40,7 +40,6 @@ Every source sees the space of one drive, and a prefill writes each of them. Not
     capabilities: Capabilities { losses: 0, survives_cut: true, discards: true },
     takes: Takes::Drives,
     conventional: |_| None,
-    disks: |values| values.count("disks").unwrap_or(4) as u32,
     build: |context: &ArrayContext<'_>, _: &Values| {
         let host = context.disks().iter().copied().min().unwrap_or_default();
         let disks = context.disks().len() as u16;

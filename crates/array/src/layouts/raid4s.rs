@@ -37,7 +37,6 @@ not reach the drives: a log reads zeroes where a conventional drive keeps what i
     capabilities: Capabilities { losses: 1, survives_cut: true, discards: false },
     takes: Takes::Drives,
     conventional: |values| values.count("disks").map(|disks| disks as u32 - 1),
-    disks: |values| values.count("disks").unwrap_or(5) as u32,
     build: |context: &ArrayContext<'_>, values: &Values| {
         let chunk = context.chunk(values)?;
         let least = context.disks().iter().copied().min().unwrap_or_default();

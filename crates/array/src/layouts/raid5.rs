@@ -55,7 +55,6 @@ Discards reach the drives where they take whole rows; blocks do not read as zero
     capabilities: Capabilities { losses: 1, survives_cut: true, discards: false },
     takes: Takes::Drives,
     conventional: |_| None,
-    disks: |values| values.count("disks").unwrap_or(5) as u32,
     build,
 };
 

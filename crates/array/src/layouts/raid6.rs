@@ -43,7 +43,6 @@ Discards reach the drives where they take whole rows; blocks do not read as zero
     capabilities: Capabilities { losses: 2, survives_cut: true, discards: false },
     takes: Takes::Drives,
     conventional: |_| None,
-    disks: |values| values.count("disks").unwrap_or(6) as u32,
     build: |context: &ArrayContext<'_>, values: &Values| {
         let chunk = context.chunk(values)?;
         let least = context.disks().iter().copied().min().unwrap_or_default();

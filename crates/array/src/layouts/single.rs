@@ -17,6 +17,5 @@ scheduler that was asked for, and no event queue.",
     capabilities: Capabilities { losses: 0, survives_cut: true, discards: true },
     takes: Takes::Drives,
     conventional: |_| None,
-    disks: |_| 1,
     build: |context, _| Ok(Box::new(Mapped::new(Spanning::new(context.disks()), 1))),
 };

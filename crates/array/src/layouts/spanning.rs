@@ -59,7 +59,6 @@ requests there are refused, all others are served.",
     capabilities: Capabilities { losses: 0, survives_cut: true, discards: true },
     takes: Takes::Drives,
     conventional: |_| None,
-    disks: |values| values.count("disks").unwrap_or(4) as u32,
     build: |context: &ArrayContext<'_>, _: &Values| {
         let map = Spanning::new(context.disks());
         Ok(Box::new(Mapped::new(map, context.disks().len() as u32)))

@@ -56,7 +56,6 @@ once, for a run of its blocks. A lost drive takes part of every larger range wit
     capabilities: Capabilities { losses: 0, survives_cut: true, discards: true },
     takes: Takes::Drives,
     conventional: |_| None,
-    disks: |values| values.count("disks").unwrap_or(4) as u32,
     build: |context: &ArrayContext<'_>, values: &Values| {
         let map = Striped::new(context.chunk(values)?, context.disks());
         Ok(Box::new(Mapped::new(map, context.disks().len() as u32)))

@@ -54,7 +54,6 @@ scheduler that reorders keeps that order within each zone. The last zone is left
     capabilities: Capabilities { losses: 0, survives_cut: true, discards: true },
     takes: Takes::Zones,
     conventional: |_| None,
-    disks: |_| 1,
     build,
 };
 

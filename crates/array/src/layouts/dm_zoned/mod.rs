@@ -15,6 +15,7 @@ mod writes;
 
 pub use entry::ENTRY;
 
+use crate::layouts::chunks::{cut, numbers};
 use crate::plan::tasks;
 use crate::tickets::Tickets;
 use crate::{
@@ -169,12 +170,8 @@ impl DmZoned {
     }
 
     fn pieces(&self, r: &HostRequest) -> impl Iterator<Item = Piece> + use<> {
-        let (size, span) = (self.table.shape.size, r.lba.span(r.blocks));
-        (span.start / size..span.end.div_ceil(size)).map(move |chunk| {
-            let (base, from) = (chunk * size, span.start.max(chunk * size));
-            let blocks = from - base..span.end.min(base + size) - base;
-            Piece { chunk, blocks, host: from - span.start }
-        })
+        let pieces = cut(&r.lba.span(r.blocks), self.table.shape.size);
+        pieces.map(|(chunk, blocks, host)| Piece { chunk, blocks, host })
     }
 
     /// Makes a change, and records it.
@@ -263,8 +260,8 @@ impl Array for DmZoned {
     fn locks(&self, work: &Work) -> Locks {
         match work {
             Work::Host(r) if r.op != HostOp::Flush => {
-                let (size, span) = (self.table.shape.size, r.lba.span(r.blocks));
-                Locks { stripes: span.start / size..span.end.div_ceil(size), shared: r.op == HostOp::Read }
+                let stripes = numbers(&r.lba.span(r.blocks), self.table.shape.size);
+                Locks { stripes, shared: r.op == HostOp::Read }
             }
             _ => Locks::NONE,
         }

@@ -1,6 +1,7 @@
 //! What is known of the drive's zones: which chunk has which, what is valid in them, which are free.
 
 use super::records::{Change, Chunk};
+use crate::layouts::chunks::cut;
 use smrlab_blockmap::BlockSet;
 use smrlab_units::{Lba, Zone, ZoneCondition};
 use std::collections::BTreeSet;
@@ -346,10 +347,8 @@ impl Table {
 
     /// Which of the host's blocks are valid, ascending.
     pub(super) fn allocated(&self, blocks: Range<u64>, out: &mut dyn FnMut(Range<u64>)) {
-        let size = self.shape.size;
-        for chunk in blocks.start / size..blocks.end.div_ceil(size) {
-            let base = chunk * size;
-            let within = blocks.start.max(base) - base..blocks.end.min(base + size) - base;
+        for (chunk, within, _) in cut(&blocks, self.shape.size) {
+            let base = chunk * self.shape.size;
             self.runs(chunk, within).into_iter().for_each(|(_, run)| out(base + run.start..base + run.end));
         }
     }

@@ -85,7 +85,6 @@ The published write cache is `ssd_write` with `ssd_write_policy=lru-lfu`.",
     capabilities: Capabilities { losses: 1, survives_cut: false, discards: true },
     takes: Takes::Drives,
     conventional: |_| None,
-    disks: |values| values.count("disks").unwrap_or(5) as u32,
     build,
 };
 

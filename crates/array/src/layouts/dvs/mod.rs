@@ -26,7 +26,7 @@ mod writes;
 pub use entry::ENTRY;
 pub use options::{DvsOptions, Stripes};
 
-use crate::layouts::chunks::{Lost, deliver_lost};
+use crate::layouts::chunks::{Lost, cut, deliver_lost, numbers};
 use crate::layouts::disks::Disks;
 use crate::layouts::places::Places;
 use crate::tickets::Tickets;
@@ -111,18 +111,13 @@ impl Dvs {
     }
 
     fn groups_of(&self, blocks: &Range<u64>) -> Range<u64> {
-        let group = self.shape.logical * self.shape.chunk;
-        blocks.start / group..blocks.end.div_ceil(group)
+        numbers(blocks, self.shape.logical * self.shape.chunk)
     }
 
     /// The chunks of a range: group, chunk, blocks within it, offset in the range.
     fn chunks(&self, blocks: Range<u64>) -> impl Iterator<Item = (u64, u64, Range<u64>, u64)> + use<> {
-        let (chunk, logical) = (self.shape.chunk, self.shape.logical);
-        (blocks.start / chunk..blocks.end.div_ceil(chunk)).map(move |c| {
-            let start = blocks.start.max(c * chunk);
-            let end = blocks.end.min((c + 1) * chunk);
-            (c / logical, c % logical, start - c * chunk..end - c * chunk, start - blocks.start)
-        })
+        let logical = self.shape.logical;
+        cut(&blocks, self.shape.chunk).map(move |(c, part, at)| (c / logical, c % logical, part, at))
     }
 
     fn group(&self, group: u64) -> Option<&Group> {

@@ -46,7 +46,6 @@ and neither how it collects nor what it does with less than a stripe.",
     capabilities: Capabilities { losses: 1, survives_cut: true, discards: true },
     takes: Takes::Both,
     conventional: |_| None,
-    disks: |values| values.count("disks").unwrap_or(5) as u32,
     build: |context, values| {
         let stripes = if values.text("stripes") == Some("wait") { Stripes::Wait } else { Stripes::Pad };
         let least = context.disks().iter().copied().min().unwrap_or_default();

@@ -20,7 +20,7 @@ mod writes;
 pub use entry::ENTRY;
 pub(super) use entry::{BATCH, FILL, moving};
 
-use crate::layouts::chunks::{Lost, deliver_lost, parts_in, touched};
+use crate::layouts::chunks::{Lost, cut, deliver_lost, numbers, parts_in, touched};
 use crate::layouts::disks::Disks;
 use crate::plan::tasks;
 use crate::tickets::Tickets;
@@ -139,12 +139,7 @@ impl FullStripe {
 
     /// The chunks of a range: number, blocks within it, offset in the range.
     fn chunks(&self, blocks: Range<u64>) -> impl Iterator<Item = (u64, Range<u64>, u64)> + use<> {
-        let chunk = self.shape.chunk;
-        (blocks.start / chunk..blocks.end.div_ceil(chunk)).map(move |lcn| {
-            let start = blocks.start.max(lcn * chunk);
-            let end = blocks.end.min((lcn + 1) * chunk);
-            (lcn, start - lcn * chunk..end - lcn * chunk, start - blocks.start)
-        })
+        cut(&blocks, self.shape.chunk)
     }
 
     fn start_host(&mut self, now: SimTime, ticket: Ticket, r: &HostRequest, plan: &mut MemberPlan) {
@@ -213,8 +208,8 @@ impl Array for FullStripe {
     fn locks(&self, work: &Work) -> Locks {
         match work {
             Work::Host(r) if r.op != HostOp::Flush => {
-                let (size, span) = (self.shape.locked() * self.shape.chunk, r.lba.span(r.blocks));
-                Locks { stripes: span.start / size..span.end.div_ceil(size), shared: r.op == HostOp::Read }
+                let size = self.shape.locked() * self.shape.chunk;
+                Locks { stripes: numbers(&r.lba.span(r.blocks), size), shared: r.op == HostOp::Read }
             }
             _ => Locks::NONE,
         }

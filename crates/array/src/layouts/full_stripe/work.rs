@@ -2,7 +2,7 @@
 
 use super::FullStripe;
 use super::table::{Stripe, StripeCell};
-use crate::layouts::chunks::{Chunk, Lost, LostPiece, Old, SlotRead};
+use crate::layouts::chunks::{Chunk, Lost, LostPiece, Old, SlotRead, numbers};
 use crate::{End, MemberId, MemberPlan, Ticket};
 use smrlab_stl::HostRequest;
 use smrlab_units::{Blocks, HostOp, Lba};
@@ -182,7 +182,7 @@ impl FullStripe {
             Purpose::Collect(_) | Purpose::Rebuild(_) => return true,
         };
         let chunk = self.shape.chunk;
-        let chunks: Vec<Range<u64>> = runs.iter().map(|r| r.start / chunk..r.end.div_ceil(chunk)).collect();
+        let chunks: Vec<Range<u64>> = runs.iter().map(|r| numbers(r, chunk)).collect();
         let meets = |other: &Range<u64>| chunks.iter().any(|c| c.start < other.end && other.start < c.end);
         if self.claims.iter().any(|claim| claim.chunks.iter().any(meets)) {
             return false;

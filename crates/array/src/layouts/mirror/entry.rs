@@ -40,7 +40,6 @@ chunks after a server was killed or the host lost power, in the background, and 
     capabilities: Capabilities { losses: 1, survives_cut: true, discards: true },
     takes: Takes::Drives,
     conventional: |_| None,
-    disks: |values| values.count("disks").unwrap_or(2) as u32,
     build,
 };
 

@@ -1,5 +1,6 @@
 //! Where copies are: as in the `near` layout of Linux md.
 
+use crate::layouts::chunks::numbers;
 use std::ops::Range;
 
 /// Where copies are: copy k of chunk c is the chunk of number `copies c + k` when those of all disks are counted row by row.
@@ -44,7 +45,7 @@ impl Shape {
 
     /// The chunks of a range of the host's blocks.
     pub(super) fn chunks_of(&self, blocks: &Range<u64>) -> Range<u64> {
-        blocks.start / self.chunk..blocks.end.div_ceil(self.chunk)
+        numbers(blocks, self.chunk)
     }
 
     /// The chunks with copies in these rows.

@@ -2,6 +2,7 @@
 
 use super::code::Code;
 use crate::MemberId;
+use crate::layouts::chunks::numbers;
 use smrlab_units::{Blocks, Lba};
 use std::ops::Range;
 
@@ -142,8 +143,7 @@ impl Rows {
     /// The rows of a range of the host's blocks.
     #[inline]
     pub fn rows_of(&self, blocks: Range<u64>) -> Range<u64> {
-        let row = self.host_blocks();
-        blocks.start / row..blocks.end.div_ceil(row)
+        numbers(&blocks, self.host_blocks())
     }
 
     /// The part of `blocks` within a row, from its start.
@@ -163,7 +163,7 @@ impl Rows {
     /// The chunks that a part of a row touches.
     #[inline]
     pub fn chunks(&self, part: &Range<u64>) -> Range<u64> {
-        part.start / self.chunk..part.end.div_ceil(self.chunk)
+        numbers(part, self.chunk)
     }
 
     /// A part of a row as segments in each of which the same chunks are covered.

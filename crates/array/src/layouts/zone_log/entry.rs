@@ -38,7 +38,6 @@ behind what the map knows, and these units count as dead. The drive's reads abov
     capabilities: Capabilities { losses: 0, survives_cut: true, discards: true },
     takes: Takes::Zones,
     conventional: |_| None,
-    disks: |_| 1,
     build,
 };
 
