@@ -59,11 +59,6 @@ impl UnitMap {
         self.tree.modify(unit, |_| tag).0
     }
 
-    /// Gives every unit of `range` the same tag; answers how many had one.
-    pub fn set_range(&mut self, range: Range<u64>, tag: u32) -> u64 {
-        self.tree.fill(range, tag)
-    }
-
     /// Takes the tag from every unit of `range`; answers how many had one.
     pub fn remove(&mut self, range: Range<u64>) -> u64 {
         self.tree.fill(range, 0)

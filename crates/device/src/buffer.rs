@@ -34,12 +34,6 @@ impl Buffer {
         &mut self[from..]
     }
 
-    /// So many bytes, which hold anything.
-    pub fn exactly(&mut self, bytes: usize) -> &mut [u8] {
-        self.length = 0;
-        self.more(bytes)
-    }
-
     /// Leaves at most so many bytes.
     pub fn truncate(&mut self, length: usize) {
         self.length = self.length.min(length);
@@ -98,7 +92,6 @@ mod tests {
         assert_eq!(buffer[..], [1, 2]);
         buffer.more(1)[0] = 9;
         assert_eq!(buffer[..], [1, 2, 9]);
-        assert_eq!((buffer.exactly(2).len(), buffer.len()), (2, 2));
     }
 
     #[test]

@@ -279,7 +279,7 @@ mod tests {
         }
 
         fn go_on(&mut self, _: SimTime) -> Result<Next> {
-            Ok(Next::At(SimTime::from_secs_f64(20.0)))
+            Ok(Next::At(SimTime::from_ms(20_000)))
         }
     }
 

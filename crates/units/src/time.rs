@@ -23,11 +23,6 @@ impl SimTime {
         Self(ms * 1_000_000)
     }
 
-    /// From seconds, rounded to the nearest nanosecond; negative values become zero.
-    pub fn from_secs_f64(s: f64) -> Self {
-        Self((s * 1e9).round().max(0.0) as u64)
-    }
-
     /// In seconds, for output only: the core calculates in integers.
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 / 1e9

@@ -275,11 +275,6 @@ impl Homes {
         self.home.prefetch(unit);
     }
 
-    /// Blocks that have a home.
-    pub fn mapped_blocks(&self) -> Blocks {
-        Blocks(self.mapped() * self.slots.unit())
-    }
-
     /// Bytes on the heap.
     pub fn bytes(&self) -> u64 {
         let a_slot = if self.noted { 8 } else { 4 };

@@ -163,11 +163,6 @@ impl Carver {
         Self { rest: stretches, next: 0, guard: guard.0 }
     }
 
-    /// Takes `count` bands of `band` blocks, each with a guard behind it. `None` where the rest is too small.
-    pub fn take_apart(&mut self, count: u64, band: u64) -> Option<Vec<Stretch>> {
-        (0..count).map(|_| self.take(1, band).map(|s| s[0])).collect()
-    }
-
     /// Takes `count` pieces of `piece` blocks in all; pieces that lie side by side come as one stretch. `None` where the
     /// rest is too small.
     pub fn take(&mut self, count: u64, piece: u64) -> Option<Vec<Stretch>> {
