@@ -334,29 +334,31 @@ impl Bands {
     /// The band that holds a data index below [`data_blocks`](Self::data_blocks), its blocks, and the offset there.
     #[inline]
     pub fn band_at(&self, data: u64) -> (BandId, Range<u64>, Blocks) {
-        debug_assert!(data < self.data, "data block {data} of {}", self.data);
-        let raw_data = self.data_slips.to_raw(data);
-        let r = &self.runs[self.by_data.find(raw_data)];
-        let (i, offset) = r.blocks.div_rem_wide(raw_data - r.first_data);
-        let (stroke, k) = r.in_stroke.div_rem_wide(i);
-        let raw = r.first_raw + stroke * r.stroke.divisor() + k * r.stride.divisor();
-        let first = self.slips.to_dense(raw);
-        let blocks = first..self.slips.to_dense(raw + r.blocks.divisor());
-        (BandId(r.first_band + i), blocks, Blocks(self.slips.to_dense(raw + offset) - first))
+        let (band, start, length, offset) = self.raw_of_data(data);
+        let first = self.slips.to_dense(start);
+        let blocks = first..self.slips.to_dense(start + length);
+        (band, blocks, Blocks(self.slips.to_dense(start + offset) - first))
     }
 
     /// The band, the offset in it, and the PBA of a data index below [`data_blocks`](Self::data_blocks).
     #[inline]
     pub fn locate(&self, data: u64) -> (BandId, Blocks, Pba) {
+        let (band, start, _, offset) = self.raw_of_data(data);
+        let pba = self.slips.to_dense(start + offset);
+        let offset = if self.slips.is_empty() { offset } else { pba - self.slips.to_dense(start) };
+        (band, Blocks(offset), Pba(pba))
+    }
+
+    /// The band of a data index, where it begins and how long it is before slips, and the offset there.
+    #[inline]
+    fn raw_of_data(&self, data: u64) -> (BandId, u64, u64, u64) {
         debug_assert!(data < self.data, "data block {data} of {}", self.data);
         let raw_data = self.data_slips.to_raw(data);
         let r = &self.runs[self.by_data.find(raw_data)];
         let (i, offset) = r.blocks.div_rem_wide(raw_data - r.first_data);
         let (stroke, k) = r.in_stroke.div_rem_wide(i);
         let start = r.first_raw + stroke * r.stroke.divisor() + k * r.stride.divisor();
-        let pba = self.slips.to_dense(start + offset);
-        let offset = if self.slips.is_empty() { offset } else { pba - self.slips.to_dense(start) };
-        (BandId(r.first_band + i), Blocks(offset), Pba(pba))
+        (BandId(r.first_band + i), start, r.blocks.divisor(), offset)
     }
 
     /// The data index of a block; `None` on guards and outside.
