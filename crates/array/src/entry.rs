@@ -88,12 +88,17 @@ impl<'a> ArrayContext<'a> {
         self.disks
     }
 
+    /// The size of the smallest disk.
+    pub fn least(&self) -> Blocks {
+        self.disks.iter().copied().min().unwrap_or_default()
+    }
+
     /// The chunk that a user wants: at least a block, at most a disk.
     ///
     /// # Errors
     /// One that does not fit.
     pub fn chunk(&self, values: &Values) -> Result<Blocks, SpecError> {
-        let least = self.disks.iter().copied().min().unwrap_or_default();
+        let least = self.least();
         let chunk = values.size("chunk", least).unwrap_or(Blocks(128));
         if chunk == Blocks::ZERO || chunk > least {
             return Err(values.bad("chunk", format!("from one block to the {least} blocks of a disk")));

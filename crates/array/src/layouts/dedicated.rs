@@ -41,8 +41,7 @@ Every source sees the space of one drive, and a prefill writes each of them. Not
     takes: Takes::Drives,
     conventional: |_| None,
     build: |context: &ArrayContext<'_>, _: &Values| {
-        let host = context.disks().iter().copied().min().unwrap_or_default();
         let disks = context.disks().len() as u16;
-        Ok(Box::new(Mapped::new(Dedicated { disks, host }, u32::from(disks))))
+        Ok(Box::new(Mapped::new(Dedicated { disks, host: context.least() }, u32::from(disks))))
     },
 };

@@ -39,8 +39,7 @@ not reach the drives: a log reads zeroes where a conventional drive keeps what i
     conventional: |values| values.count("disks").map(|disks| disks as u32 - 1),
     build: |context: &ArrayContext<'_>, values: &Values| {
         let chunk = context.chunk(values)?;
-        let least = context.disks().iter().copied().min().unwrap_or_default();
-        let (rows, options) = common(context, values, (Rotation::ParityLast, 1), chunk, least.0 / chunk.0)?;
+        let (rows, options) = common(context, values, (Rotation::ParityLast, 1), chunk, context.least().0 / chunk.0)?;
         built(rows, ParityOptions { mixed: true, ..options })
     },
 };

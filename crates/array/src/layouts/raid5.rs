@@ -94,8 +94,7 @@ fn logs(values: &Values, chunk: Blocks, least: Blocks) -> Result<(log::LogSettin
 
 fn build(context: &ArrayContext<'_>, values: &Values) -> BuildResult {
     let chunk = context.chunk(values)?;
-    let least = context.disks().iter().copied().min().unwrap_or_default();
-    let (log, rows) = logs(values, chunk, least)?;
+    let (log, rows) = logs(values, chunk, context.least())?;
     let (rows, options) = common(context, values, (rotation(values), 1), chunk, rows)?;
     let preference = match options.preference {
         Preference::Cheapest { .. } => Preference::Cheapest { logged: log.blocks > 0 },

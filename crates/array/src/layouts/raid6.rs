@@ -45,8 +45,7 @@ Discards reach the drives where they take whole rows; blocks do not read as zero
     conventional: |_| None,
     build: |context: &ArrayContext<'_>, values: &Values| {
         let chunk = context.chunk(values)?;
-        let least = context.disks().iter().copied().min().unwrap_or_default();
-        let (rows, options) = common(context, values, (rotation(values), 2), chunk, least.0 / chunk.0)?;
+        let (rows, options) = common(context, values, (rotation(values), 2), chunk, context.least().0 / chunk.0)?;
         built(rows, options)
     },
 };

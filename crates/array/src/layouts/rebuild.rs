@@ -36,8 +36,7 @@ pub struct RebuildSettings {
 impl RebuildSettings {
     /// As a user wants it, for disks of `rows` rows.
     pub fn of(context: &ArrayContext<'_>, values: &Values, chunk: Blocks, rows: u64) -> Self {
-        let least = context.disks().iter().copied().min().unwrap_or_default();
-        let unit = values.size("rebuild_unit", least).unwrap_or(Blocks(2048));
+        let unit = values.size("rebuild_unit", context.least()).unwrap_or(Blocks(2048));
         let in_unit = (unit.0 / chunk.0).clamp(1, rows.max(1));
         let bytes = (in_unit * chunk.0 * BLOCK_BYTES) as f64;
         let rate = values.real("rebuild_rate").unwrap_or(0.0) * 1e6;

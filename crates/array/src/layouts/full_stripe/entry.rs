@@ -48,8 +48,7 @@ and neither how it collects nor what it does with less than a stripe.",
     conventional: |_| None,
     build: |context, values| {
         let stripes = if values.text("stripes") == Some("wait") { Stripes::Wait } else { Stripes::Pad };
-        let least = context.disks().iter().copied().min().unwrap_or_default();
-        let unit = values.size("rebuild_unit", least).unwrap_or(Blocks(2048));
+        let unit = values.size("rebuild_unit", context.least()).unwrap_or(Blocks(2048));
         let asked = Asked { stripes, reserve: values.share("overprovision").unwrap_or(0.15), unit };
         built(context, values, &asked)
     },

@@ -45,12 +45,11 @@ chunks after a server was killed or the host lost power, in the background, and 
 
 fn build(context: &ArrayContext<'_>, values: &Values) -> BuildResult {
     let chunk = context.chunk(values)?;
-    let least = context.disks().iter().copied().min().unwrap_or_default();
     let (disks, copies) = (context.disks().len() as u64, values.count("copies").unwrap_or(2));
     if copies > disks {
         return Err(values.bad("copies", format!("at most the {disks} drives of disks=")));
     }
-    let rows = least.0 / chunk.0;
+    let rows = context.least().0 / chunk.0;
     let rebuild = rebuild::RebuildSettings::of(context, values, chunk, rows);
     let reads = Reads::named(values.text("reads").unwrap_or_default());
     let shape = Shape { chunk: chunk.0, disks, copies, rows };
