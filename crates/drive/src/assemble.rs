@@ -69,8 +69,8 @@ pub fn assemble(
     let media = problems.choice("metadata", wanted.metadata, &["nv", "media"]) == Some(1);
     let metadata = if media { Metadata::Media } else { Metadata::Nv };
     let own_model = wanted.mechanics.map(|name| {
-        problems.choice("mechanics", name, &Model::NAMES);
-        Model::parse(name)
+        problems.choice("mechanics", name, Model::NAMES);
+        Model::named(name)
     });
     let Some(model) = drive_model(wanted, read, problems) else {
         problems.keep("layer", layer_name(wanted.layer));

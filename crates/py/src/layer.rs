@@ -76,8 +76,8 @@ impl PlanHandle {
 }
 
 fn cause(name: &str) -> PyResult<Cause> {
-    Cause::ALL.into_iter().find(|c| c.name() == name).ok_or_else(|| {
-        let known = Cause::ALL.map(Cause::name).join(", ");
+    Cause::named(name).ok_or_else(|| {
+        let known = Cause::NAMES.join(", ");
         PyValueError::new_err(format!("unknown cause '{name}'; one of {known}"))
     })
 }

@@ -6,60 +6,32 @@
 
 use crate::{Outcome, Record, Refusal};
 pub use smrlab_units::Dir;
-use smrlab_units::{Blocks, Lba, Pba, SimTime};
+use smrlab_units::{Blocks, Lba, Pba, SimTime, named};
 use std::ops::Range;
 
-/// Why an operation is done.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[repr(u8)]
-pub enum Cause {
-    /// Serves the host's data directly.
-    Host,
-    /// Read-modify-write and band cleaning.
-    Clean,
-    /// Cached data on their way home.
-    Destage,
-    /// Compaction within a ring or log.
-    Defrag,
-    /// Maps, pointers and tables.
-    Metadata,
-    /// Copies that make an update survive a power cut.
-    Journal,
-    /// Completing a partly written unit.
-    Fill,
-    /// Parity of an array.
-    Parity,
-    /// Rebuilding a lost disk.
-    Rebuild,
-}
-
-impl Cause {
-    /// All causes, in the order of their numbers.
-    pub const ALL: [Self; 9] = [
-        Self::Host,
-        Self::Clean,
-        Self::Destage,
-        Self::Defrag,
-        Self::Metadata,
-        Self::Journal,
-        Self::Fill,
-        Self::Parity,
-        Self::Rebuild,
-    ];
-
-    /// The key in results.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Host => "host",
-            Self::Clean => "clean",
-            Self::Destage => "destage",
-            Self::Defrag => "defrag",
-            Self::Metadata => "metadata",
-            Self::Journal => "journal",
-            Self::Fill => "fill",
-            Self::Parity => "parity",
-            Self::Rebuild => "rebuild",
-        }
+named! {
+    /// Why an operation is done.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    #[repr(u8)]
+    pub enum Cause {
+        /// Serves the host's data directly.
+        Host => "host",
+        /// Read-modify-write and band cleaning.
+        Clean => "clean",
+        /// Cached data on their way home.
+        Destage => "destage",
+        /// Compaction within a ring or log.
+        Defrag => "defrag",
+        /// Maps, pointers and tables.
+        Metadata => "metadata",
+        /// Copies that make an update survive a power cut.
+        Journal => "journal",
+        /// Completing a partly written unit.
+        Fill => "fill",
+        /// Parity of an array.
+        Parity => "parity",
+        /// Rebuilding a lost disk.
+        Rebuild => "rebuild",
     }
 }
 

@@ -1,7 +1,7 @@
 //! The command: what is asked of whatever answers commands (a layer, a drive, an array, a filter), and how it ends.
 
 use crate::Cause;
-use smrlab_units::{Blocks, HostOp, Lba};
+use smrlab_units::{Blocks, HostOp, Lba, named};
 
 /// One command. The caller has checked that `lba + blocks` lies within
 /// [`host_blocks`](crate::TranslationLayer::host_blocks) and that all but flushes have at least one block. Who does not know
@@ -46,55 +46,36 @@ impl HostRequest {
     }
 }
 
-/// Why a layer does not do what was asked. Nothing was planned and nothing changed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Refusal {
-    /// A write that does not begin where the zone is to be written next, or is no whole physical blocks.
-    NotAtPointer,
-    /// A read beyond what was written, or a block that is not there.
-    OutOfRange,
-    /// A place that cannot be written: a guard, a read-only zone.
-    WriteProtected,
-    /// There is no room: a full log.
-    NoSpace,
-    /// A write that does not end in its zone, or a read that goes on behind one.
-    CrossesZone,
-    /// A block between two zones.
-    Gap,
-    /// A read of what was not written since its zone was reset.
-    AbovePointer,
-    /// A write to a zone that is full.
-    ZoneFull,
-    /// As many zones are open as can be.
-    TooManyOpen,
-    /// The zone can be read and no more.
-    ZoneReadOnly,
-    /// The zone can neither be read nor written.
-    ZoneOffline,
-    /// The data are gone: a dead disk, a destroyed block.
-    Lost,
-    /// The drive does not know the command.
-    Unsupported,
-}
-
-impl Refusal {
-    /// What it is called in messages and counters.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::NotAtPointer => "not-at-pointer",
-            Self::OutOfRange => "out-of-range",
-            Self::WriteProtected => "write-protected",
-            Self::NoSpace => "no-space",
-            Self::CrossesZone => "crosses-zone",
-            Self::Gap => "gap",
-            Self::AbovePointer => "above-pointer",
-            Self::ZoneFull => "zone-full",
-            Self::TooManyOpen => "too-many-open",
-            Self::ZoneReadOnly => "zone-read-only",
-            Self::ZoneOffline => "zone-offline",
-            Self::Lost => "lost",
-            Self::Unsupported => "unsupported",
-        }
+named! {
+    /// Why a layer does not do what was asked. Nothing was planned and nothing changed.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum Refusal {
+        /// A write that does not begin where the zone is to be written next, or is no whole physical blocks.
+        NotAtPointer => "not-at-pointer",
+        /// A read beyond what was written, or a block that is not there.
+        OutOfRange => "out-of-range",
+        /// A place that cannot be written: a guard, a read-only zone.
+        WriteProtected => "write-protected",
+        /// There is no room: a full log.
+        NoSpace => "no-space",
+        /// A write that does not end in its zone, or a read that goes on behind one.
+        CrossesZone => "crosses-zone",
+        /// A block between two zones.
+        Gap => "gap",
+        /// A read of what was not written since its zone was reset.
+        AbovePointer => "above-pointer",
+        /// A write to a zone that is full.
+        ZoneFull => "zone-full",
+        /// As many zones are open as can be.
+        TooManyOpen => "too-many-open",
+        /// The zone can be read and no more.
+        ZoneReadOnly => "zone-read-only",
+        /// The zone can neither be read nor written.
+        ZoneOffline => "zone-offline",
+        /// The data are gone: a dead disk, a destroyed block.
+        Lost => "lost",
+        /// The drive does not know the command.
+        Unsupported => "unsupported",
     }
 }
 

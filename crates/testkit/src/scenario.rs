@@ -186,7 +186,7 @@ impl Stage {
                     ));
                 }
             };
-            if !["read", "write"].contains(&key.0) || Cause::ALL.iter().all(|c| c.name() != key.1) {
+            if !["read", "write"].contains(&key.0) || Cause::named(key.1).is_none() {
                 return Err(format!("'{} {}' is no direction and cause of media operations", key.0, key.1));
             }
             let claimed: u64 = number.parse().map_err(|_| format!("'{number}' is no number"))?;
@@ -244,7 +244,7 @@ fn request(line: &str, space: Blocks) -> Result<HostRequest, String> {
         "discard" => HostOp::Discard,
         "flush" => HostOp::Flush,
         "append" => HostOp::Append,
-        other => match ZoneAction::ALL.into_iter().find(|a| a.name() == other) {
+        other => match ZoneAction::named(other) {
             Some(action) => HostOp::Zone(action),
             None => {
                 return Err(format!(

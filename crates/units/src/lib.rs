@@ -3,6 +3,7 @@
 
 mod addr;
 pub mod histogram;
+mod named;
 pub mod problems;
 mod quantity;
 pub mod reciprocal;

@@ -1,6 +1,6 @@
 //! Zones with write pointers, in the words of ZBC: what a host is told of them and what it can have done with them.
 
-use crate::{Blocks, Lba};
+use crate::{Blocks, Lba, named};
 
 /// What a zone takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -23,46 +23,34 @@ impl ZoneKind {
     }
 }
 
-/// The condition of a zone; the numbers are those of REPORT ZONES.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[repr(u8)]
-pub enum ZoneCondition {
-    /// It has no write pointer.
-    NotWritePointer = 0x0,
-    /// Nothing was written since it was reset.
-    Empty = 0x1,
-    /// A write opened it.
-    ImplicitlyOpen = 0x2,
-    /// The host opened it.
-    ExplicitlyOpen = 0x3,
-    /// Written in part, and not open.
-    Closed = 0x4,
-    /// It can be read and no more.
-    ReadOnly = 0xd,
-    /// Written to its end, or finished.
-    Full = 0xe,
-    /// It can neither be read nor written.
-    Offline = 0xf,
+named! {
+    /// The condition of a zone; the numbers are those of REPORT ZONES.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    #[repr(u8)]
+    pub enum ZoneCondition {
+        /// It has no write pointer.
+        NotWritePointer = 0x0 => "not-write-pointer",
+        /// Nothing was written since it was reset.
+        Empty = 0x1 => "empty",
+        /// A write opened it.
+        ImplicitlyOpen = 0x2 => "implicitly-open",
+        /// The host opened it.
+        ExplicitlyOpen = 0x3 => "explicitly-open",
+        /// Written in part, and not open.
+        Closed = 0x4 => "closed",
+        /// It can be read and no more.
+        ReadOnly = 0xd => "read-only",
+        /// Written to its end, or finished.
+        Full = 0xe => "full",
+        /// It can neither be read nor written.
+        Offline = 0xf => "offline",
+    }
 }
 
 impl ZoneCondition {
     /// Whether it takes one of the drive's resources for open zones.
     pub const fn is_open(self) -> bool {
         matches!(self, Self::ImplicitlyOpen | Self::ExplicitlyOpen)
-    }
-
-    /// What it is called.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::NotWritePointer => "not-write-pointer",
-            Self::Empty => "empty",
-            Self::ImplicitlyOpen => "implicitly-open",
-            Self::ExplicitlyOpen => "explicitly-open",
-            Self::Closed => "closed",
-            Self::ReadOnly => "read-only",
-            Self::Full => "full",
-            Self::Offline => "offline",
-        }
     }
 }
 
@@ -138,32 +126,19 @@ pub struct PreferredZones {
     pub non_sequential: u32,
 }
 
-/// What a host can have done with a zone.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[repr(u8)]
-pub enum ZoneAction {
-    /// Gives its resources back.
-    Close = 1,
-    /// Makes it full as it is.
-    Finish = 2,
-    /// Reserves resources for it.
-    Open = 3,
-    /// Makes it empty.
-    Reset = 4,
-}
-
-impl ZoneAction {
-    /// All of them, in the order of their numbers.
-    pub const ALL: [Self; 4] = [Self::Close, Self::Finish, Self::Open, Self::Reset];
-
-    /// What it is called.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Close => "close",
-            Self::Finish => "finish",
-            Self::Open => "open",
-            Self::Reset => "reset",
-        }
+named! {
+    /// What a host can have done with a zone.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    #[repr(u8)]
+    pub enum ZoneAction {
+        /// Gives its resources back.
+        Close = 1 => "close",
+        /// Makes it full as it is.
+        Finish = 2 => "finish",
+        /// Reserves resources for it.
+        Open = 3 => "open",
+        /// Makes it empty.
+        Reset = 4 => "reset",
     }
 }
 

@@ -15,42 +15,20 @@ use crate::fault::{DriveError, Faults};
 use crate::geometry::{Even, Geometry, REVOLUTION, TrackNo, wrapped};
 use seek::Curve;
 use smrlab_units::reciprocal::Reciprocal;
-use smrlab_units::{BLOCK_BYTES, Blocks, Dir, Pba, SimTime};
+use smrlab_units::{BLOCK_BYTES, Blocks, Dir, Pba, SimTime, named};
 use std::sync::Arc;
 use transfer::{Advance, Aim, Swept, turn};
 
-/// Which parts of the mechanics count.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Model {
-    /// Everything, with the exact angle.
-    Full,
-    /// Seek and transfer only: no rotational delay, no switches within a transfer.
-    NoRotation,
-    /// Nothing takes time.
-    Instant,
-}
-
-impl Model {
-    /// The names that `--mechanics` takes.
-    pub const NAMES: [&'static str; 3] = ["full", "no-rotation", "instant"];
-
-    /// By name.
-    pub fn parse(name: &str) -> Option<Self> {
-        match name {
-            "full" => Some(Self::Full),
-            "no-rotation" => Some(Self::NoRotation),
-            "instant" => Some(Self::Instant),
-            _ => None,
-        }
-    }
-
-    /// Its name.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Full => "full",
-            Self::NoRotation => "no-rotation",
-            Self::Instant => "instant",
-        }
+named! {
+    /// Which parts of the mechanics count.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Model {
+        /// Everything, with the exact angle.
+        Full => "full",
+        /// Seek and transfer only: no rotational delay, no switches within a transfer.
+        NoRotation => "no-rotation",
+        /// Nothing takes time.
+        Instant => "instant",
     }
 }
 

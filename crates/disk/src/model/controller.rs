@@ -2,32 +2,36 @@
 
 use super::reader::{BLOCKS, COUNT, Reader, SHARE, TIME, time};
 use crate::fault::{DriveError, Faults};
-use smrlab_units::{Blocks, SimTime};
+use smrlab_units::{Blocks, SimTime, named};
 
-/// How far a drive reads on after a read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ReadAhead {
-    /// Not at all.
-    Off,
-    /// To the end of the track.
-    Track,
-    /// To the end of the cylinder.
-    Cylinder,
-    /// Until the segment is full.
-    Segment,
-    /// To the end of the track, and of the next one where the stream of reads began on an earlier track.
-    TwoTracks,
+named! {
+    /// How far a drive reads on after a read.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum ReadAhead {
+        /// Not at all.
+        Off => "off",
+        /// To the end of the track.
+        Track => "track",
+        /// To the end of the cylinder.
+        Cylinder => "cylinder",
+        /// Until the segment is full.
+        Segment => "segment",
+        /// To the end of the track, and of the next one where the stream of reads began on an earlier track.
+        TwoTracks => "two-tracks",
+    }
 }
 
-/// Which writes are acknowledged when they are in the buffer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WriteBack {
-    /// None: the host waits for the medium.
-    Off,
-    /// Those that follow what is in the buffer already: a word of DiskSim's, modelled as [`On`](Self::On).
-    Append,
-    /// All for which there is room.
-    On,
+named! {
+    /// Which writes are acknowledged when they are in the buffer.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum WriteBack {
+        /// None: the host waits for the medium.
+        Off => "off",
+        /// Those that follow what is in the buffer already: a word of DiskSim's, modelled as [`On`](Self::On).
+        Append => "append",
+        /// All for which there is room.
+        On => "on",
+    }
 }
 
 /// The buffer.
@@ -134,35 +138,7 @@ pub(crate) const OVERHEADS: [&str; 15] = [
     "read_settle_after_write",
 ];
 
-/// The words for [`ReadAhead`] and [`WriteBack`] in a drive file.
-const READ_AHEAD: [&str; 5] = ["off", "track", "cylinder", "segment", "two-tracks"];
-const WRITE_BACK: [&str; 3] = ["off", "append", "on"];
 const SWITCH: [&str; 2] = ["off", "on"];
-
-impl ReadAhead {
-    /// The words in a drive file.
-    pub const WORDS: &'static [&'static str] = &READ_AHEAD;
-    const ALL: [Self; 5] = [Self::Off, Self::Track, Self::Cylinder, Self::Segment, Self::TwoTracks];
-
-    /// The word in a drive file.
-    pub fn name(self) -> &'static str {
-        READ_AHEAD[self as usize]
-    }
-
-    /// By its word.
-    pub fn parse(word: &str) -> Option<Self> {
-        READ_AHEAD.iter().position(|w| *w == word).map(|i| Self::ALL[i])
-    }
-}
-
-impl WriteBack {
-    const ALL: [Self; 3] = [Self::Off, Self::Append, Self::On];
-
-    /// The word in a drive file.
-    pub fn name(self) -> &'static str {
-        WRITE_BACK[self as usize]
-    }
-}
 
 impl ControllerSpec {
     /// Nothing that takes time, and no buffer.
@@ -300,13 +276,9 @@ fn buffer(r: Reader<'_>) -> Option<BufferSpec> {
     let blocks = |key| r.number(key, BLOCKS).map(|n| Blocks(n as u64).0 as u32);
     let (segments, write_segments) = (count("segments"), count("write_segments"));
     let (segment_blocks, read_ahead_blocks) = (blocks("segment_blocks"), blocks("read_ahead_blocks"));
-    let index = |key, words: &[&'static str]| {
-        let word = r.choice(key, words)?;
-        words.iter().position(|w| *w == word)
-    };
-    let read_ahead = index("read_ahead", &READ_AHEAD).map(|i| ReadAhead::ALL[i]);
-    let write_back = index("write_back", &WRITE_BACK).map(|i| WriteBack::ALL[i]);
-    let switch = |key| index(key, &SWITCH).map(|i| i == 1);
+    let read_ahead = r.choice("read_ahead", ReadAhead::NAMES).and_then(ReadAhead::named);
+    let write_back = r.choice("write_back", WriteBack::NAMES).and_then(WriteBack::named);
+    let switch = |key| r.choice(key, &SWITCH).map(|word| word == "on");
     let zero = (switch("zero_latency_reads"), switch("zero_latency_writes"));
     let written_hits = switch("written_hits");
     let ahead_on_hit = switch("ahead_on_hit");

@@ -134,7 +134,7 @@ fn geometry(r: Reader<'_>) -> Option<GeometrySpec> {
 
 fn mechanics(r: Reader<'_>) -> Option<(MechanicsSpec, Model)> {
     let rpm = r.number("rpm", RPM);
-    let model = r.choice("model", &Model::NAMES).and_then(Model::parse);
+    let model = r.choice("model", Model::NAMES).and_then(Model::named);
     let distance = match r.choice("seek_over", &["cylinders", "blocks"]) {
         Some("blocks") => Distance::Blocks,
         _ => Distance::Cylinders,
@@ -186,14 +186,14 @@ fn seek(r: Reader<'_>) -> Option<SeekCurve> {
             })()
         }
         Some(curve @ ("directed" | "nearest")) => {
-            let points = |key| r.table(key).and_then(|r| points(r, false));
+            let points = |key| r.table(key).and_then(points);
             let (rising, falling) = (points("rising"), points("falling"));
             rising.zip(falling).map(|(rising, falling)| match curve {
                 "directed" => SeekCurve::Directed { rising, falling },
                 _ => SeekCurve::Nearest { rising, falling },
             })
         }
-        Some(_) => table(&r).map(SeekCurve::Table),
+        Some(_) => listed(&r).map(SeekCurve::Table),
         None => None,
     };
     if let Some(SeekCurve::ThreePoint { single, average, full_stroke, .. }) = &curve
@@ -206,25 +206,20 @@ fn seek(r: Reader<'_>) -> Option<SeekCurve> {
 }
 
 /// Points of one direction: kind and source are those of the whole list.
-fn points(r: Reader<'_>, rising_times: bool) -> Option<Vec<(u64, SimTime)>> {
-    let points = listed(&r, rising_times);
+fn points(r: Reader<'_>) -> Option<Vec<(u64, SimTime)>> {
+    let points = listed(&r);
     r.finish();
     points
 }
 
-fn table(r: &Reader<'_>) -> Option<Vec<(u64, SimTime)>> {
-    listed(r, false)
-}
-
-/// Pairs of distance and time; times that rise with the distance where asked for.
-fn listed(r: &Reader<'_>, rising_times: bool) -> Option<Vec<(u64, SimTime)>> {
+/// Pairs of distance and time.
+fn listed(r: &Reader<'_>) -> Option<Vec<(u64, SimTime)>> {
     let rows = rows(r, &["distance", "time in ns"], 2);
     r.provenance(rows.as_ref().map(|n| n.len().to_string()), "points");
     let points: Vec<(u64, SimTime)> = rows?.iter().map(|p| (p[0], SimTime(p[1]))).collect();
-    let ascending = points.windows(2).all(|w| w[0].0 < w[1].0 && (!rising_times || w[0].1 <= w[1].1));
+    let ascending = points.windows(2).all(|w| w[0].0 < w[1].0);
     if points.is_empty() || points[0].0 == 0 || !ascending {
-        let times = if rising_times { ", times not falling" } else { "" };
-        r.fault("list", format!("not accepted: at least one point, distances from 1 rising{times}"));
+        r.fault("list", "not accepted: at least one point, distances from 1 rising");
         return None;
     }
     Some(points)

@@ -77,7 +77,7 @@ pub const OVERRIDES: &[Param] = &[
         .doc("segments of that cache, its size being kept, half of them for writes"),
     Param::new("write_cache", Kind::Switch, "")
         .doc("on: writes are answered when they are in the cache; FLUSH and FUA wait for the medium"),
-    Param::new("read_ahead", Kind::Choice(ReadAhead::WORDS), "")
+    Param::new("read_ahead", Kind::Choice(ReadAhead::NAMES), "")
         .doc("how far the drive reads on by itself after a read, until another command needs the head"),
     Param::new("zero_latency", Kind::Switch, "")
         .doc("reads and writes on one track begin with whichever block comes first"),
@@ -194,7 +194,7 @@ fn control(c: &mut ControllerSpec, key: &str, values: &Values) {
         }
         "write_cache" => b.write_back = if values.on(key) { WriteBack::On } else { WriteBack::Off },
         "read_ahead" => {
-            b.read_ahead = values.text(key).and_then(ReadAhead::parse).unwrap_or(ReadAhead::Off);
+            b.read_ahead = values.text(key).and_then(ReadAhead::named).unwrap_or(ReadAhead::Off);
             if b.read_ahead_blocks == 0 {
                 b.read_ahead_blocks = b.segment_blocks;
             }

@@ -7,7 +7,6 @@
 use super::slots::Slots;
 use crate::Record;
 use smrlab_blockmap::UnitMap;
-use smrlab_units::Blocks;
 use std::ops::Range;
 
 /// Checkpoint: the first `words[1]` slots of band `words[0]` are written; what is live in them follows.

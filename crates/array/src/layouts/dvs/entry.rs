@@ -119,7 +119,7 @@ fn build(context: &ArrayContext<'_>, values: &Values) -> BuildResult {
         }
     }
     let shape = Shape { groups: all_groups - zone.map_or(0, |z| z.groups), zone, ..shape };
-    let stripes = Stripes::named(values.text("stripes").unwrap_or_default());
+    let stripes = values.text("stripes").and_then(Stripes::named).unwrap_or(Stripes::Variable);
     if stripes == Stripes::Wait
         && values.size("ssd_write", Blocks(1 << 40)).unwrap_or_default() == Blocks::ZERO
     {

@@ -1,30 +1,18 @@
 //! What is set by parameters beside the shape.
 
 use super::victim::Rule;
-use smrlab_units::SimTime;
+use smrlab_units::{SimTime, named};
 
-/// What becomes of a stripe that is not full: the three choices of Luo et al., who take the first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stripes {
-    /// It is written as narrow as it is.
-    Variable,
-    /// Old chunks are read and written again to make it full.
-    Fill,
-    /// Its chunks wait in the write cache until there are enough.
-    Wait,
-}
-
-impl Stripes {
-    /// What users write.
-    pub const NAMES: &'static [&'static str] = &["variable", "fill", "wait"];
-
-    /// Of this name.
-    pub fn named(name: &str) -> Self {
-        match name {
-            "fill" => Self::Fill,
-            "wait" => Self::Wait,
-            _ => Self::Variable,
-        }
+named! {
+    /// What becomes of a stripe that is not full: the three choices of Luo et al., who take the first.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Stripes {
+        /// It is written as narrow as it is.
+        Variable => "variable",
+        /// Old chunks are read and written again to make it full.
+        Fill => "fill",
+        /// Its chunks wait in the write cache until there are enough.
+        Wait => "wait",
     }
 }
 

@@ -28,8 +28,7 @@ pub const JOURNAL: Param = Param::new("journal", Kind::Switch, "off").doc(
 
 /// How a user wants parity to go round.
 pub(crate) fn rotation(values: &Values) -> Rotation {
-    let layout = values.text("layout").and_then(|l| Rotation::NAMES.iter().position(|n| *n == l));
-    Rotation::ALL[layout.unwrap_or(0)]
+    values.text("layout").and_then(Rotation::named).unwrap_or(Rotation::LeftAsymmetric)
 }
 
 /// The shape that a user wants, and its options; `rows` are left on each disk for rows of `chunk`.

@@ -3,37 +3,27 @@
 use super::code::Code;
 use crate::MemberId;
 use crate::layouts::chunks::numbers;
-use smrlab_units::{Blocks, Lba};
+use smrlab_units::{Blocks, Lba, named};
 use std::ops::Range;
 
-/// How parity goes round (the names of Linux md).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rotation {
-    /// Parity moves from the last disk down; data fill the others from disk 0 on.
-    LeftAsymmetric,
-    /// Parity moves from the last disk down; data go on behind it, so that successive chunks are on successive disks.
-    LeftSymmetric,
-    /// Parity moves from disk 0 up; data fill the others from disk 0 on.
-    RightAsymmetric,
-    /// Parity moves from disk 0 up; data go on behind it.
-    RightSymmetric,
-    /// Parity does not move: it has the last disk (with one parity, RAID-4).
-    ParityLast,
+named! {
+    /// How parity goes round (the names of Linux md).
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Rotation {
+        /// Parity moves from the last disk down; data fill the others from disk 0 on.
+        LeftAsymmetric => "left-asymmetric",
+        /// Parity moves from the last disk down; data go on behind it, so that successive chunks are on successive disks.
+        LeftSymmetric => "left-symmetric",
+        /// Parity moves from disk 0 up; data fill the others from disk 0 on.
+        RightAsymmetric => "right-asymmetric",
+        /// Parity moves from disk 0 up; data go on behind it.
+        RightSymmetric => "right-symmetric",
+        /// Parity does not move: it has the last disk (with one parity, RAID-4).
+        ParityLast => "parity-last",
+    }
 }
 
 impl Rotation {
-    /// What users write, in the order of [`Self::ALL`].
-    pub const NAMES: &'static [&'static str] =
-        &["left-asymmetric", "left-symmetric", "right-asymmetric", "right-symmetric", "parity-last"];
-    /// All.
-    pub const ALL: [Self; 5] = [
-        Self::LeftAsymmetric,
-        Self::LeftSymmetric,
-        Self::RightAsymmetric,
-        Self::RightSymmetric,
-        Self::ParityLast,
-    ];
-
     fn is_left(self) -> bool {
         matches!(self, Self::LeftAsymmetric | Self::LeftSymmetric)
     }
