@@ -5,8 +5,9 @@
 
 mod gaps;
 
-use crate::fault::{DriveError, Faults};
+use crate::DriveError;
 use crate::geometry::{Geometry, Slips, StrokeRun, TrackNo};
+use smrlab_units::problems::Problems;
 use smrlab_units::reciprocal::{Reciprocal, RunIndex};
 use smrlab_units::{Blocks, Pba};
 use std::ops::Range;
@@ -121,9 +122,9 @@ impl Bands {
     /// # Errors
     /// When a number is zero, the random-access zone is larger than the drive, or no band fits.
     pub fn new(geometry: &Geometry, layout: BandLayout) -> Result<Self, DriveError> {
-        let mut f = Faults::default();
-        f.range("bands.tracks", layout.tracks, 1, 1 << 32);
-        f.range("bands.head_width", layout.head_width, 1, 1 << 16);
+        let mut f = Problems::default();
+        f.range("bands.tracks", layout.tracks, 1..=1 << 32);
+        f.range("bands.head_width", layout.head_width, 1..=1 << 16);
         f.finish()?;
         let rows = geometry.rows();
         if layout.random_access > rows {
@@ -160,8 +161,8 @@ impl Bands {
         (blocks, guard): (Blocks, Blocks),
         most: u64,
     ) -> Result<Self, DriveError> {
-        let mut f = Faults::default();
-        f.range("bands.blocks", blocks.0, 1, 1 << 48);
+        let mut f = Problems::default();
+        f.range("bands.blocks", blocks.0, 1..=1 << 48);
         f.finish()?;
         let stride = blocks.0 + guard.0;
         let bands = (geometry.blocks().0.saturating_sub(first.0) / stride).min(most);

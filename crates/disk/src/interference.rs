@@ -4,8 +4,9 @@
 //! damage reaches along them; the *block* profile says how many consecutive PBAs from the written one on are damaged.
 //! Victims on other tracks follow the formula of Pitchumani 2012, section 3.2.2, corrected (docs/papers/dm-shingle.md).
 
-use crate::fault::{DriveError, Faults};
+use crate::DriveError;
 use crate::geometry::{Geometry, REVOLUTION, Toward, TrackNo, TrackPlace, ZoneRun};
+use smrlab_units::problems::Problems;
 use smrlab_units::{Blocks, Pba};
 use std::ops::Range;
 
@@ -79,12 +80,12 @@ impl Interference {
     /// # Errors
     /// All faults at once.
     pub fn check(&self, at: &str) -> Result<(), DriveError> {
-        let mut f = Faults::default();
+        let mut f = Problems::default();
         match self {
-            Self::Blocks(p) => f.range(format!("{at}.blocks"), p.reach, 1, 1 << 32),
+            Self::Blocks(p) => f.range(format!("{at}.blocks"), p.reach, 1..=1 << 32),
             Self::Physical(p) => {
-                f.range(format!("{at}.s_id"), u64::from(p.s_id), 1, 1024);
-                f.range(format!("{at}.s_od"), u64::from(p.s_od), 1, 1024);
+                f.range(format!("{at}.s_id"), p.s_id, 1..=1024);
+                f.range(format!("{at}.s_od"), p.s_od, 1..=1024);
                 if p.s_id > 1 && p.s_od > 1 {
                     f.add(at, "s_id and s_od are both above 1: shingles overlap on one side only");
                 }

@@ -1,7 +1,6 @@
 //! The disk: where blocks lie, what a write destroys, how bands are laid, and how long operations take.
 
 pub mod bands;
-pub mod fault;
 pub mod geometry;
 pub mod import;
 pub mod interference;
@@ -9,8 +8,10 @@ pub mod mechanics;
 pub mod model;
 
 pub use bands::{Band, BandId, BandLayout, Bands, RandomAccess};
-pub use fault::{DriveError, Fault};
 pub use geometry::{Geometry, GeometrySpec, Position, Slip, TrackNo, ZoneSkew, ZoneSpec};
 pub use interference::{BlockProfile, Interference, PhysicalProfile};
 pub use mechanics::{Head, Mechanics, MechanicsSpec, Model, Phases, SeekCurve, Target};
 pub use model::{BandDefaults, DRIVES, DriveModel, DriveSpec};
+
+/// What is wrong with a drive: every fault with its place, a path in the drive file, and what is accepted there.
+pub type DriveError = smrlab_units::problems::Problems;

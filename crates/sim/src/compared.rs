@@ -4,6 +4,7 @@ use crate::error::RunError;
 use crate::prefill::without_cache;
 use crate::resolve::Resolved;
 use crate::spec::Spec;
+use smrlab_units::problems::Problems;
 
 /// The specifications of a comparison: `base` with each of `layers`, all within the smallest host space among them, so
 /// that all see the same requests. `resolve` is told the number of the layer.
@@ -15,7 +16,7 @@ pub fn compared(
     layers: &[String],
     resolve: &dyn Fn(usize, &Spec) -> Result<Resolved, RunError>,
 ) -> Result<Vec<Spec>, RunError> {
-    let mut faults = Vec::new();
+    let mut faults = Problems::default();
     let mut specs = Vec::new();
     let mut least = u64::MAX;
     for (i, layer) in layers.iter().enumerate() {
@@ -29,11 +30,8 @@ pub fn compared(
         match resolve(i, &spec) {
             Ok(run) => least = least.min(run.host.0),
             Err(RunError::Spec(more)) => {
-                more.into_iter().for_each(|f| {
-                    if !faults.contains(&f) {
-                        faults.push(f);
-                    }
-                });
+                let more = more.0.into_iter().filter(|f| !faults.0.contains(f)).collect::<Vec<_>>();
+                faults.0.extend(more);
             }
             Err(e) => return Err(e),
         }
@@ -42,9 +40,7 @@ pub fn compared(
     if layers.is_empty() {
         return Err(RunError::field("layer", "name at least one layer to compare"));
     }
-    if !faults.is_empty() {
-        return Err(RunError::Spec(faults));
-    }
+    faults.finish().map_err(RunError::Spec)?;
     specs.iter_mut().for_each(|s| s.host_blocks = Some(least));
     Ok(specs)
 }

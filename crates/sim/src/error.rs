@@ -1,7 +1,7 @@
 //! What can go wrong with a run, by who has to act.
 
 use smrlab_trace::TraceError;
-use smrlab_units::problems::FieldError;
+use smrlab_units::problems::Problems;
 use thiserror::Error;
 
 /// Who has to act; fixes the exit status.
@@ -33,8 +33,8 @@ impl Kind {
 #[derive(Debug, Error)]
 pub enum RunError {
     /// The specification is wrong: all faults at once, a line each.
-    #[error("{}", .0.iter().map(|f| format!("{}: {}", f.field, f.problem)).collect::<Vec<_>>().join("\n"))]
-    Spec(Vec<FieldError>),
+    #[error("{0}")]
+    Spec(Problems),
     /// The trace cannot be read.
     #[error("{0}")]
     Trace(#[from] TraceError),
@@ -77,7 +77,7 @@ fn remedy(e: &std::io::Error) -> &'static str {
 impl RunError {
     /// One fault of one field.
     pub fn field(field: impl Into<String>, problem: impl ToString) -> Self {
-        Self::Spec(vec![FieldError { field: field.into(), problem: problem.to_string() }])
+        Self::Spec(Problems::one(field, problem))
     }
 
     /// Who has to act.

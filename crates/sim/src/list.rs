@@ -11,7 +11,7 @@ use smrlab_drive::sched::{PARAMS, SCHEDULERS};
 use smrlab_stl::LAYERS;
 use smrlab_trace::formats::FORMATS;
 use smrlab_trace::generators::GENERATORS;
-use smrlab_units::spec::{Param, SpecError, nearest, split_item};
+use smrlab_units::spec::{Param, SpecError, hint, split_item};
 
 /// What can be listed.
 pub const KINDS: &[&str] = &[
@@ -213,8 +213,7 @@ pub fn explain_json(name: &str) -> Result<Value, RunError> {
         let names = all.iter().filter_map(|v| v["name"].as_str().map(str::to_owned));
         let words = keys::all().flat_map(|k| [k.path, k.name].into_iter().chain(k.aliases.iter().copied()));
         let names: Vec<String> = names.chain(words.map(str::to_owned)).collect();
-        let near = nearest(name, names.iter().map(String::as_str));
-        let hint = near.map_or_else(String::new, |n| format!(" (did you mean '{n}'?)"));
+        let hint = hint(name, names.iter().map(String::as_str));
         RunError::field("name", format!("nothing is called '{name}'{hint}; smrlab list names everything"))
     })
 }

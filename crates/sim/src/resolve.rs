@@ -187,7 +187,7 @@ pub fn resolve_with(
         Adjusted { blocks: spec.adjusted_blocks.max(1), floor_plus_one: spec.adjusted_rule == "floor+1" };
     let (Some(drive), Some((arrivals, text)), Some(host), true) = (drive, arrivals, host, faults.is_empty())
     else {
-        return Err(RunError::Spec(faults.0));
+        return Err(RunError::Spec(faults));
     };
     let state = state::begin(&spec, &drive, &array.as_ref().map(ArrayRun::identity).unwrap_or_default())?;
     spec.arrivals = text;

@@ -6,8 +6,8 @@ use crate::error::RunError;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use smrlab_units::parse_count;
-use smrlab_units::problems::FieldError;
-use smrlab_units::spec::nearest;
+use smrlab_units::problems::Problems;
+use smrlab_units::spec::hint;
 
 /// A field of [`Spec`] for `explain` and the docs.
 #[derive(Clone, Copy, Debug, Serialize)]
@@ -41,12 +41,13 @@ macro_rules! spec {
             /// # Errors
             /// All unknown fields, with the nearest known one, and all values of a wrong type.
             pub fn from_map(mut map: Map<String, Value>) -> Result<Self, RunError> {
-                let mut faults = Vec::new();
+                let mut faults = Problems::default();
                 let spec = Self {
                     $($name: take(&mut map, stringify!($name), $default, &mut faults),)*
                 };
-                faults.extend(map.keys().map(|key| unknown(key)));
-                if faults.is_empty() { Ok(spec) } else { Err(RunError::Spec(faults)) }
+                map.keys().for_each(|key| faults.add(key, unknown(key)));
+                faults.finish().map_err(RunError::Spec)?;
+                Ok(spec)
             }
         }
     };
@@ -216,25 +217,18 @@ impl<T: FromValue> FromValue for Option<T> {
     }
 }
 
-fn take<T: FromValue>(
-    map: &mut Map<String, Value>,
-    name: &str,
-    default: &str,
-    faults: &mut Vec<FieldError>,
-) -> T {
+fn take<T: FromValue>(map: &mut Map<String, Value>, name: &str, default: &str, faults: &mut Problems) -> T {
     let Some(value) = map.remove(name) else { return T::default_from(default) };
     T::from_value(&value).unwrap_or_else(|accepted| {
-        let problem = format!("{value} is not accepted: {accepted}");
-        faults.push(FieldError { field: name.to_owned(), problem });
+        faults.add(name, format!("{value} is not accepted: {accepted}"));
         T::default_from(default)
     })
 }
 
-fn unknown(key: &str) -> FieldError {
+fn unknown(key: &str) -> String {
     let names = || FIELDS.iter().map(|f| f.name);
-    let hint = nearest(key, names()).map_or_else(String::new, |n| format!(" (did you mean '{n}'?)"));
     let known = names().collect::<Vec<_>>().join(", ");
-    FieldError { field: key.to_owned(), problem: format!("there is no such field{hint}; known: {known}") }
+    format!("there is no such field{}; known: {known}", hint(key, names()))
 }
 
 /// Whether something of it is what JSON cannot say: a date, infinity, what is no number.

@@ -79,7 +79,7 @@ fn replay_on(
     let wanted =
         Wanted { drive, layer, scheduler: "fcfs", metadata: "nv", mechanics: None, medium: None, seed: 1 };
     let drive = assemble(&wanted, read, &smrlab_stl::build, &mut problems);
-    let drive = drive.filter(|_| problems.is_empty()).ok_or(RunError::Spec(problems.0))?;
+    let drive = drive.filter(|_| problems.is_empty()).ok_or(RunError::Spec(problems))?;
     let host = drive.built.layer.host_blocks();
     let (drive, scheduler) = drive.start(false, false);
     let mut scheduled = ScheduledDrive::new(drive, &scheduler);

@@ -1,12 +1,13 @@
 //! Everything that is wrong with what a user wrote, at once, each fault with its field.
 
-use crate::spec::{SpecError, nearest};
+use crate::spec::{SpecError, hint};
 use std::fmt;
+use std::ops::RangeInclusive;
 
 /// A fault of one field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldError {
-    /// The field's path, as in `trace[1]`.
+    /// The field's path, as in `trace[1]` or `geometry.zones[2].sectors`.
     pub field: String,
     /// What is wrong and what is accepted.
     pub problem: String,
@@ -23,6 +24,11 @@ impl fmt::Display for FieldError {
 pub struct Problems(pub Vec<FieldError>);
 
 impl Problems {
+    /// A single fault.
+    pub fn one(field: impl Into<String>, problem: impl ToString) -> Self {
+        Self(vec![FieldError { field: field.into(), problem: problem.to_string() }])
+    }
+
     /// Keeps what is right, and notes what is not.
     pub fn keep<T>(&mut self, field: &str, result: Result<T, SpecError>) -> Option<T> {
         result.map_err(|e| self.place(field, e)).ok()
@@ -37,16 +43,30 @@ impl Problems {
     }
 
     /// Notes a fault.
-    pub fn add(&mut self, field: &str, problem: impl ToString) {
-        self.0.push(FieldError { field: field.to_owned(), problem: problem.to_string() });
+    pub fn add(&mut self, field: impl Into<String>, problem: impl ToString) {
+        self.0.push(FieldError { field: field.into(), problem: problem.to_string() });
+    }
+
+    /// Notes a fault where `value` is not within what is accepted.
+    pub fn range(&mut self, field: impl Into<String>, value: impl Into<u64>, accepted: RangeInclusive<u64>) {
+        let (value, lo, hi) = (value.into(), accepted.start(), accepted.end());
+        if !accepted.contains(&value) {
+            self.add(field, format!("{value} is not accepted: a whole number from {lo} to {hi}"));
+        }
+    }
+
+    /// Takes over the faults of another check.
+    pub fn take_from(&mut self, check: Result<(), Self>) {
+        if let Err(others) = check {
+            self.0.extend(others.0);
+        }
     }
 
     /// The index of `value` among `names`, or a fault that lists them.
     pub fn choice(&mut self, field: &str, value: &str, names: &[&str]) -> Option<usize> {
         let found = names.iter().position(|n| *n == value);
         if found.is_none() {
-            let hint = nearest(value, names.iter().copied());
-            let hint = hint.map_or_else(String::new, |n| format!(" (did you mean '{n}'?)"));
+            let hint = hint(value, names.iter().copied());
             self.add(field, format!("'{value}' is not accepted{hint}: one of {}", names.join(", ")));
         }
         found
@@ -56,7 +76,17 @@ impl Problems {
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
+
+    /// All is checked.
+    ///
+    /// # Errors
+    /// Everything that is wrong.
+    pub fn finish(self) -> Result<(), Self> {
+        if self.is_empty() { Ok(()) } else { Err(self) }
+    }
 }
+
+impl std::error::Error for Problems {}
 
 /// A line for each.
 impl fmt::Display for Problems {

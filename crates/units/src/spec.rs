@@ -164,6 +164,11 @@ fn nearest_hint(nearest: &Option<String>) -> String {
     nearest.as_ref().map_or_else(String::new, |n| format!(" (did you mean '{n}'?)"))
 }
 
+/// What a message says behind a `name` that is unknown: which of the candidates may have been meant, or nothing.
+pub fn hint<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> String {
+    nearest_hint(&nearest(name, candidates))
+}
+
 /// The candidate nearest to `name` by edit distance, where it is near enough to be a typing error.
 pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<String> {
     candidates

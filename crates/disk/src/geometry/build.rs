@@ -2,7 +2,7 @@
 
 use super::builder::{Builder, ForwardZone, Pattern, forward_zones};
 use super::{Geometry, GeometrySpec, Layout, Slips, ZoneRun, listed};
-use crate::fault::DriveError;
+use crate::DriveError;
 use smrlab_units::reciprocal::RunIndex;
 use std::ops::Range;
 

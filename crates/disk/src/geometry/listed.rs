@@ -2,7 +2,7 @@
 
 use super::builder::{Builder, ForwardZone, Pattern};
 use super::{GeometrySpec, GroupSpec, Layout, REVOLUTION, RunSpec, Toward};
-use crate::fault::Faults;
+use smrlab_units::problems::Problems;
 
 impl RunSpec {
     /// Its tracks.
@@ -16,7 +16,7 @@ impl RunSpec {
 }
 
 /// The faults of a listed layout.
-pub(super) fn check(g: &GeometrySpec, at: &str, f: &mut Faults) {
+pub(super) fn check(g: &GeometrySpec, at: &str, f: &mut Problems) {
     let listed = g.layout == Layout::Listed;
     if !listed {
         if !g.groups.is_empty() || !g.runs.is_empty() {
@@ -72,7 +72,7 @@ pub(super) fn check(g: &GeometrySpec, at: &str, f: &mut Faults) {
 }
 
 /// No track may be in two runs.
-fn overlaps(runs: &[RunSpec], group: &GroupSpec, at: &str, f: &mut Faults) {
+fn overlaps(runs: &[RunSpec], group: &GroupSpec, at: &str, f: &mut Problems) {
     let mut spans: Vec<_> = runs.iter().map(|r| (r.surface, r.from.min(r.to), r.from.max(r.to))).collect();
     spans.sort_unstable();
     if let Some(w) = spans.windows(2).find(|w| w[0].0 == w[1].0 && w[1].1 <= w[0].2) {

@@ -21,7 +21,7 @@ pub use spec::{
 pub use zone_run::{StartSlots, wrapped};
 pub(crate) use zone_run::{Switches, TrackPlace, ZoneRun};
 
-use crate::fault::DriveError;
+use crate::DriveError;
 use smrlab_units::reciprocal::{Reciprocal, RunIndex};
 use smrlab_units::{Blocks, Pba};
 use std::ops::Range;

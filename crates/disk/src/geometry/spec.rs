@@ -1,6 +1,7 @@
 //! What a geometry is made from.
 
-use crate::fault::{DriveError, Faults};
+use crate::DriveError;
+use smrlab_units::problems::Problems;
 
 /// Units of angle in one revolution: in one nanosecond a disk turns by its rpm in these units, exactly.
 pub const REVOLUTION: u64 = 60_000_000_000;
@@ -212,24 +213,19 @@ impl GeometrySpec {
     /// # Errors
     /// All faults at once.
     pub fn check(&self, at: &str) -> Result<(), DriveError> {
-        let mut f = Faults::default();
-        f.range(format!("{at}.surfaces"), u64::from(self.surfaces), 1, 64);
-        f.range(format!("{at}.zones (count)"), self.zones.len() as u64, 1, 1000);
+        let mut f = Problems::default();
+        f.range(format!("{at}.surfaces"), self.surfaces, 1..=64);
+        f.range(format!("{at}.zones (count)"), self.zones.len() as u64, 1..=1000);
         for (i, z) in self.zones.iter().enumerate() {
             let at = format!("{at}.zones[{i}]");
-            f.range(format!("{at}.cylinders"), u64::from(z.cylinders), 1, 1 << 24);
-            f.range(format!("{at}.sectors"), u64::from(z.sectors), 1, 65_535);
-            f.range(
-                format!("{at}.spare_sectors"),
-                u64::from(z.spare_sectors),
-                0,
-                u64::from(z.sectors.max(1)) - 1,
-            );
+            f.range(format!("{at}.cylinders"), z.cylinders, 1..=1 << 24);
+            f.range(format!("{at}.sectors"), z.sectors, 1..=65_535);
+            f.range(format!("{at}.spare_sectors"), z.spare_sectors, 0..=u64::from(z.sectors.max(1)) - 1);
             let most = u64::from(z.cylinders.max(1)) - 1;
-            f.range(format!("{at}.spare_cylinders"), u64::from(z.spare_cylinders), 0, most);
+            f.range(format!("{at}.spare_cylinders"), z.spare_cylinders, 0..=most);
         }
         if let Layout::Hybrid { width } = self.layout {
-            f.range(format!("{at}.group_cylinders"), u64::from(width), 1, 1 << 24);
+            f.range(format!("{at}.group_cylinders"), width, 1..=1 << 24);
         }
         for (name, skew) in [("track_skew", self.track_skew), ("cylinder_skew", self.cylinder_skew)] {
             if skew >= REVOLUTION {
@@ -242,7 +238,7 @@ impl GeometrySpec {
         f.finish()
     }
 
-    fn check_slips(&self, at: &str, f: &mut Faults) {
+    fn check_slips(&self, at: &str, f: &mut Problems) {
         let by_cylinder = matches!(self.layout, Layout::Cylinder { .. } | Layout::ZoneAlternate);
         for (i, z) in self.zones.iter().enumerate() {
             let at = format!("{at}.zones[{i}]");
@@ -269,7 +265,7 @@ impl GeometrySpec {
         }
     }
 
-    fn check_defects(&self, at: &str, f: &mut Faults) {
+    fn check_defects(&self, at: &str, f: &mut Problems) {
         for (i, d) in self.defects.iter().enumerate() {
             let zone = self.zone_of(d.cylinder);
             if d.surface >= self.surfaces || zone.is_none_or(|z| d.sector >= z.sectors) {

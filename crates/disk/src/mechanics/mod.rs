@@ -11,9 +11,10 @@ mod transfer;
 
 pub use seek::SeekCurve;
 
-use crate::fault::{DriveError, Faults};
+use crate::DriveError;
 use crate::geometry::{Even, Geometry, REVOLUTION, TrackNo, wrapped};
 use seek::Curve;
+use smrlab_units::problems::Problems;
 use smrlab_units::reciprocal::Reciprocal;
 use smrlab_units::{BLOCK_BYTES, Blocks, Dir, Pba, SimTime, named};
 use std::sync::Arc;
@@ -77,8 +78,8 @@ impl MechanicsSpec {
     /// # Errors
     /// All faults at once.
     pub fn check(&self, at: &str) -> Result<(), DriveError> {
-        let mut f = Faults::default();
-        f.range(format!("{at}.rpm"), u64::from(self.rpm), 1, 100_000);
+        let mut f = Problems::default();
+        f.range(format!("{at}.rpm"), self.rpm, 1..=100_000);
         let second = SimTime::from_ms(1000).0;
         for (name, t) in [
             ("head_switch", self.head_switch),
@@ -91,9 +92,9 @@ impl MechanicsSpec {
                 f.add(format!("{at}.{name}"), format!("{t} is not accepted: from 0 to 1s"));
             }
         }
-        f.range(format!("{at}.read_late"), self.read_late.0, 0, 1 << 20);
+        f.range(format!("{at}.read_late"), self.read_late.0, 0..=1 << 20);
         if let Some(rate) = self.rate {
-            f.range(format!("{at}.rate"), rate, 1, 1 << 50);
+            f.range(format!("{at}.rate"), rate, 1..=1 << 50);
         }
         f.finish()
     }

@@ -1,7 +1,8 @@
 //! What stands between the host and the mechanics: command overheads, the bus, and the buffer with its segments.
 
 use super::reader::{BLOCKS, COUNT, Reader, SHARE, TIME, time};
-use crate::fault::{DriveError, Faults};
+use crate::DriveError;
+use smrlab_units::problems::Problems;
 use smrlab_units::{Blocks, SimTime, named};
 
 named! {
@@ -238,23 +239,18 @@ impl ControllerSpec {
     /// # Errors
     /// All faults at once.
     pub fn check(&self, at: &str) -> Result<(), DriveError> {
-        let mut f = Faults::default();
+        let mut f = Problems::default();
         for (name, t) in OVERHEADS.iter().zip(self.overheads()) {
             if t > SimTime::from_ms(1000) {
                 f.add(format!("{at}.{name}"), format!("{t} is not accepted: from 0 to 1s"));
             }
         }
-        f.range(format!("{at}.read_gather"), u64::from(self.read_gather), 0, 1000);
+        f.range(format!("{at}.read_gather"), self.read_gather, 0..=1000);
         let b = &self.buffer;
-        f.range(format!("{at}.buffer.segments"), u64::from(b.segments), 0, 65_536);
-        f.range(format!("{at}.buffer.segment_blocks"), u64::from(b.segment_blocks), 1, 1 << 24);
+        f.range(format!("{at}.buffer.segments"), b.segments, 0..=65_536);
+        f.range(format!("{at}.buffer.segment_blocks"), b.segment_blocks, 1..=1 << 24);
         let least = u64::from(b.write_back != WriteBack::Off);
-        f.range(
-            format!("{at}.buffer.write_segments"),
-            u64::from(b.write_segments),
-            least,
-            u64::from(b.segments),
-        );
+        f.range(format!("{at}.buffer.write_segments"), b.write_segments, least..=u64::from(b.segments));
         f.finish()
     }
 }

@@ -2,7 +2,7 @@
 //! for is taken over, and says from where.
 
 use super::{DriveModel, DriveSpec, write};
-use crate::fault::DriveError;
+use crate::DriveError;
 use crate::geometry::{Layout, ZoneSpec};
 use crate::mechanics::SeekCurve;
 use smrlab_units::{BLOCK_BYTES, Blocks};

@@ -20,11 +20,12 @@ pub use presets::{DRIVES, DriveEntry, OVERRIDES, load};
 pub use reader::Provenance;
 pub use writer::{Origin, write};
 
+use crate::DriveError;
 use crate::bands::{BandLayout, Bands, RandomAccess};
-use crate::fault::{DriveError, Faults};
 use crate::geometry::{Geometry, GeometrySpec, Layout, TrackNo, ZoneSpec};
 use crate::interference::{Interference, PhysicalProfile};
 use crate::mechanics::{Distance, Mechanics, MechanicsSpec, Model, SeekCurve};
+use smrlab_units::problems::Problems;
 use smrlab_units::{Blocks, Pba, SimTime};
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -82,7 +83,7 @@ impl DriveModel {
     /// # Errors
     /// All faults at once, with the field's place in the file.
     pub fn new(mut spec: DriveSpec, provenance: Vec<Provenance>) -> Result<Self, DriveError> {
-        let mut faults = Faults::default();
+        let mut faults = Problems::default();
         for part in [
             spec.geometry.check("geometry"),
             spec.mechanics.check("mechanics"),

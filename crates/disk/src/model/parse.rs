@@ -3,7 +3,7 @@
 use super::controller::controller;
 use super::reader::{ANGLE, BLOCKS, CYLINDERS, Log, RATE, RPM, Reader, SURFACES, TIME, TRACKS, rows, time};
 use super::{BandDefaults, DriveModel, DriveSpec, places};
-use crate::fault::DriveError;
+use crate::DriveError;
 use crate::geometry::{GeometrySpec, Layout, REVOLUTION};
 use crate::interference::{Interference, PhysicalProfile};
 use crate::mechanics::{Distance, MechanicsSpec, Model, SeekCurve};

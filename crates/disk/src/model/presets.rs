@@ -1,7 +1,7 @@
 //! The drives that ship with the project, and how a user's text becomes a drive.
 
 use super::{BufferSpec, ControllerSpec, DriveModel, ReadAhead, WriteBack};
-use crate::fault::DriveError;
+use crate::DriveError;
 use crate::interference::Interference;
 use smrlab_units::spec::{Kind, Param, SpecError, Values, nearest, split_item};
 use smrlab_units::{Blocks, SimTime};
@@ -117,7 +117,7 @@ pub fn load(text: &str, read: impl Fn(&str) -> Result<String, String>) -> Result
 }
 
 fn placed(name: &str, e: &DriveError) -> SpecError {
-    let lines = e.0.iter().map(|f| format!("{name}: {}: {}", f.place, f.problem));
+    let lines = e.0.iter().map(|f| format!("{name}: {f}"));
     SpecError::Other(lines.collect::<Vec<_>>().join("\n"))
 }
 

@@ -1,9 +1,9 @@
 //! Reads a drive file field by field: unknown fields are refused, every number has unit, kind and source, and all faults
 //! are collected with their place.
 
-use crate::fault::Faults;
 use smrlab_units::SimTime;
-use smrlab_units::spec::nearest;
+use smrlab_units::problems::Problems;
+use smrlab_units::spec::hint;
 use std::cell::RefCell;
 use toml::{Table, Value};
 
@@ -60,7 +60,7 @@ pub(super) fn time(ns: f64) -> SimTime {
 /// What is shared by the readers of all tables of a file.
 #[derive(Default)]
 pub(super) struct Log {
-    pub faults: RefCell<Faults>,
+    pub faults: RefCell<Problems>,
     pub provenance: RefCell<Vec<Provenance>>,
     /// What was asked for: place, what is accepted, and whether it has to be there.
     pub asked: RefCell<Vec<(String, String, bool)>>,
@@ -86,7 +86,7 @@ impl<'a> Reader<'a> {
         if self.place.is_empty() { key.to_owned() } else { format!("{}.{key}", self.place) }
     }
 
-    pub(super) fn fault(&self, key: &str, problem: impl Into<String>) {
+    pub(super) fn fault(&self, key: &str, problem: impl ToString) {
         self.log.faults.borrow_mut().add(self.at(key), problem);
     }
 
@@ -136,11 +136,8 @@ impl<'a> Reader<'a> {
         let v = self.text(key)?;
         let found = words.iter().find(|w| **w == v).copied();
         if found.is_none() {
-            let hint = nearest(v, words.iter().copied()).map(|n| format!(" (did you mean '{n}'?)"));
-            self.fault(
-                key,
-                format!("'{v}' is not accepted: one of {}{}", words.join(", "), hint.unwrap_or_default()),
-            );
+            let hint = hint(v, words.iter().copied());
+            self.fault(key, format!("'{v}' is not accepted: one of {}{hint}", words.join(", ")));
         }
         found
     }
@@ -227,11 +224,8 @@ impl<'a> Reader<'a> {
     pub(super) fn finish(self) {
         let known = self.known.borrow();
         for key in self.table.keys().filter(|k| !known.contains(&k.as_str())) {
-            let hint = nearest(key, known.iter().copied()).map(|n| format!(" (did you mean '{n}'?)"));
-            self.fault(
-                key,
-                format!("unknown field{}; known: {}", hint.unwrap_or_default(), known.join(", ")),
-            );
+            let hint = hint(key, known.iter().copied());
+            self.fault(key, format!("unknown field{hint}; known: {}", known.join(", ")));
         }
     }
 }

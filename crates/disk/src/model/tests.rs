@@ -263,12 +263,12 @@ fn a_drive_is_made_after_another() {
     assert!((0.6..1.6).contains(&(cylinders(&d) / cylinders(&base))), "{}", cylinders(&d));
     assert!(d.provenance().iter().all(|p| p.kind == "assumed"));
     assert!(d.provenance().iter().any(|p| p.field == "geometry.surfaces" && p.source.contains("asked of")));
-    assert_eq!(like(&base, &Like { zones: Some(0), ..wanted.clone() }).unwrap_err().0[0].place, "zones");
-    assert_eq!(like(&base, &Like { rate: Some((1.0, 1.0)), ..wanted }).unwrap_err().0[0].place, "rate");
+    assert_eq!(like(&base, &Like { zones: Some(0), ..wanted.clone() }).unwrap_err().0[0].field, "zones");
+    assert_eq!(like(&base, &Like { rate: Some((1.0, 1.0)), ..wanted }).unwrap_err().0[0].field, "rate");
     // A cylinder in each zone is the least, and that is possible.
     let small = |n| like(&base, &Like { name: "s".into(), capacity: Some(Blocks(n)), ..Like::default() });
     let e = small(1).unwrap_err().0.remove(0);
-    assert_eq!(e.place, "capacity");
+    assert_eq!(e.field, "capacity");
     let least: u64 = e.problem.rsplit_once("at least ").unwrap().1.trim_end_matches("blk").parse().unwrap();
     assert!(small(least - 1).is_err());
     assert_eq!(DriveModel::from_toml(&small(least).unwrap()).unwrap().counted_blocks(), Blocks(least));
