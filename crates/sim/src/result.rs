@@ -114,17 +114,12 @@ pub(crate) fn summary(m: &mut Metrics, facts: &Facts) -> Json {
 
 fn host(m: &Metrics, updates: u64, unwritten: Unwritten) -> Value {
     let ([r, _, f, d, appends, zones @ ..], w) = (m.host, m.writes());
-    let mut host = object([
-        ("reads", json!(r.commands)),
-        ("writes", json!(w.commands)),
-        ("blocks_read", json!(r.blocks)),
-        ("blocks_written", json!(w.blocks)),
-        ("adjusted_reads", json!(r.adjusted)),
-        ("adjusted_writes", json!(w.adjusted)),
+    let mut host = directions([r, w]);
+    host.extend(object([
         ("updates", json!(updates)),
         ("reads_unwritten", json!(unwritten.reads)),
         ("blocks_read_unwritten", json!(unwritten.blocks)),
-    ]);
+    ]));
     let zones = zones.into_iter().fold(Tally::default(), Tally::plus);
     for (name, t) in [("flushes", f), ("discards", d), ("appends", appends), ("zone_commands", zones)] {
         if t.commands > 0 {
