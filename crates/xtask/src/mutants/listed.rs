@@ -43,10 +43,21 @@ pub(super) fn listed(root: &Path, file: &str) -> Result<Vec<Bug>, String> {
         let (Some(start), Some(end)) = (offset(text, &one.span.start), offset(text, &one.span.end)) else {
             return Err(format!("{}: not in the text that is there now: list again", one.name));
         };
+        if moved(text, &one) {
+            return Err(format!("{}: another line stands there now: draw again", one.name));
+        }
         let bug = Bug::new(&one.name, &one.file, &text[start..end], &one.replacement);
         bugs.push(Bug { at: Some(start), ..bug });
     }
     Ok(bugs)
+}
+
+/// Whether a bug that `tools/draw_bugs.py` drew, which is named after its place and ends with its line, is of another line than stands there.
+fn moved(text: &str, bug: &Listed) -> bool {
+    let line = bug.span.start.line;
+    let drawn = bug.name.starts_with(&format!("{}:{line}: ", bug.file));
+    let stands = text.lines().nth(line - 1).unwrap_or_default().trim();
+    drawn && !bug.name.ends_with(&format!(" for {stands}"))
 }
 
 /// Where a place is in a text, in bytes.
@@ -59,6 +70,25 @@ fn offset(text: &str, place: &LineColumn) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A bug drawn of a line that has moved since would be planted in another one.
+    #[test]
+    fn a_line_that_moved_is_not_taken_for_another() {
+        let of = |name: &str| {
+            let place = || LineColumn { line: 2, column: 5 };
+            let (start, end) = (place(), place());
+            Listed {
+                name: name.to_owned(),
+                file: "a.rs".to_owned(),
+                span: Span { start, end },
+                replacement: String::new(),
+            }
+        };
+        let text = "fn f() {\n    a + 2;\n}\n";
+        assert!(!moved(text, &of("a.rs:2: a - 2; for a + 2;")));
+        assert!(moved(text, &of("a.rs:2: b - 2; for b + 2;")));
+        assert!(!moved(text, &of("replace f with ()")), "those of cargo-mutants do not say their line");
+    }
 
     #[test]
     fn a_place_counts_characters() {
