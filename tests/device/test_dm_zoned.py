@@ -188,4 +188,5 @@ def test_the_filter_asks_for_what_the_kernels_target_asks_for(
     print(kernel, ours, sep="\n")
     assert ours.before_reclaim == pytest.approx(kernel.before_reclaim, rel=0.1)
     assert ours.written == pytest.approx(kernel.written, rel=0.1)
+    assert ours.resets == pytest.approx(kernel.resets, rel=0.1)
     assert set(ours.begun) == set(kernel.begun)

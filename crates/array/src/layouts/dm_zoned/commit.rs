@@ -13,6 +13,8 @@ use std::ops::Range;
 enum Step {
     Blocks,
     Superblock,
+    /// Free zones are reset: what is on the drive says nothing of what they hold any more.
+    Resets,
 }
 
 /// A commit under way.
@@ -40,7 +42,8 @@ impl DmZoned {
         }
         self.committing = true;
         self.counters.commits += 1;
-        let steps = vec![(0, Step::Superblock), (0, Step::Blocks), (1, Step::Superblock), (1, Step::Blocks)];
+        let both = [(0, Step::Superblock), (0, Step::Blocks), (1, Step::Superblock), (1, Step::Blocks)];
+        let steps = [(0, Step::Resets)].into_iter().chain(both).collect();
         self.works.put(ticket, Doing::Committing(Commit { flush, runs, steps }));
     }
 
@@ -50,6 +53,9 @@ impl DmZoned {
             self.committing = false;
             return plan.end(ticket);
         };
+        if step == Step::Resets {
+            return self.reset_free(ticket, commit, plan);
+        }
         let first = set * u64::from(self.table.shape.set) * self.table.shape.size;
         let mut write = |blocks: Range<u64>, fua| {
             let n = Blocks((blocks.end - blocks.start) * UNIT);
@@ -62,11 +68,25 @@ impl DmZoned {
         match step {
             Step::Blocks => commit.runs.iter().for_each(|run| write(run.clone(), false)),
             Step::Superblock => write(0..1, true),
+            Step::Resets => {}
         }
         if step == Step::Blocks {
             // Before the superblock says so.
             plan.ask(ticket, DRIVE, commit.flush, |_| {});
         }
+        self.works.put(ticket, Doing::Committing(commit));
+    }
+
+    /// Resets the free zones that hold anything, behind what says that they are free.
+    fn reset_free(&mut self, ticket: Ticket, commit: Commit, plan: &mut MemberPlan) {
+        let held = |zone: &u32| self.table.pointer(*zone) > 0;
+        let zones: Vec<u32> = self.table.free_sequential.iter().copied().filter(held).collect();
+        if zones.is_empty() {
+            return self.commit(ticket, commit, plan);
+        }
+        plan.fence();
+        self.table.durable();
+        zones.into_iter().for_each(|zone| self.reset(ticket, zone, 0, plan));
         self.works.put(ticket, Doing::Committing(commit));
     }
 }

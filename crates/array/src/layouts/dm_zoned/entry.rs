@@ -18,7 +18,7 @@ drive in chunks as large as a zone. A chunk has a zone of its own, which is a co
 at the write pointer of its chunk's sequential zone goes there; any other goes to a random zone, its chunk's buffer, and what it overwrites is valid \
 no more in the sequential zone. A chunk that is written for the first time gets a random zone, and waits for one where none is free \
 (`map=sequential`: a sequential one wherever it is written from its beginning on and one is free). Reads take each block from the zone in which it is valid; what \
-was never written or was discarded reads as zeroes. A zone in which nothing is valid any more is free; it is reset when it is taken again, \
+was never written or was discarded reads as zeroes. A zone in which nothing is valid any more is free; it is reset when the metadata on the drive say so, or when it is taken again before that, \
 and of free zones that is taken first which was freed first.
 
 Reclaim frees random zones, one at a time: when no request has come for `idle` and fewer than `high` of the random zones are free, and whenever fewer than `low` \
