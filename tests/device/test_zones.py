@@ -162,6 +162,16 @@ def test_sg3_utils_reads_the_log_pages(make: Make, tmp_path: Path) -> None:
     assert "IE asc = 0x0, ascq = 0x0" in done.stdout, done.stdout
 
 
+def test_sg3_utils_reads_the_rate_of_rotation(make: Make, tmp_path: Path) -> None:
+    """Of a drive below a layer: it is the drive's."""
+    need("sg_vpd")
+    node, environment = generic(tmp_path, url(*serve(make, layer=LAYER, drive="modern-7200")))
+    done = subprocess.run(
+        ["sg_vpd", "--page=bdc", str(node)], env=environment, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert "Nominal rotation rate: 7200 rpm" in done.stdout, done.stdout + done.stderr
+
+
 def counts(shown: str) -> list[int]:
     """Tests of libzbc that passed, failed, and do not apply."""
     plain = re.sub(r"\x1b\[[0-9;]*[mC]", "", shown)

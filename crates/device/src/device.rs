@@ -99,6 +99,14 @@ impl Device {
         matches!(self.engine, Served::Layered(_)) && !conventional
     }
 
+    /// Revolutions a minute of the drive below a layer; `None`: no drive is below, or several are.
+    pub fn rpm(&self) -> Option<u32> {
+        match &self.engine {
+            Served::Layered(layered) => Some(layered.rpm()),
+            Served::Raw(_) | Served::Array(_) => None,
+        }
+    }
+
     /// The medium under it all, or that of a disk of an array; the first one's where none is named.
     ///
     /// # Errors

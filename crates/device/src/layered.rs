@@ -94,6 +94,11 @@ impl Layered {
         })
     }
 
+    /// Revolutions a minute of the drive.
+    pub fn rpm(&self) -> u32 {
+        self.table.lock().scheduled.drive().mechanics().rpm()
+    }
+
     /// The limits of the zones that the host keeps in order, where there are such.
     pub fn zone_limits(&self) -> Option<ZoneLimits> {
         self.table.lock().scheduled.drive().layer().facts().zones

@@ -61,7 +61,11 @@ impl Served {
             physical: device.physical_block(),
             product: device.config().layer.split(',').next().unwrap_or_default().to_owned(),
             serial: device.config().name.clone(),
-            rpm: None,
+            // What is less or more than the page can say is not said.
+            rpm: device
+                .rpm()
+                .and_then(|rpm| u16::try_from(rpm).ok())
+                .filter(|rpm| (0x401..0xffff).contains(rpm)),
             discards: device.can_trim(),
             kind: match zones {
                 Some(limits) if limits.preferred.is_some() => Kind::HostAware(limits),
