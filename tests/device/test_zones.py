@@ -172,6 +172,45 @@ def test_sg3_utils_reads_the_rate_of_rotation(make: Make, tmp_path: Path) -> Non
     assert "Nominal rotation rate: 7200 rpm" in done.stdout, done.stdout + done.stderr
 
 
+@pytest.mark.parametrize("block", [512, 4096])
+def test_sg3_utils_does_what_can_be_done_with_zones(make: Make, tmp_path: Path, block: int) -> None:
+    need("sg_zone", "sg_reset_wp", "sg_rep_zones", "sg_write_same")
+    device, port = serve(make, layer=LAYER, block=block)
+    node, environment = generic(tmp_path, url(device, port))
+    zones = device.ask("zones")["zones"]
+    first = next(i for i, z in enumerate(zones) if not z["conventional"])
+    start, blocks = zones[first]["start"] * 512 // block, zones[first]["blocks"] * 512 // block
+
+    def sg(program: str, *words: object) -> subprocess.CompletedProcess[str]:
+        line = [program, *map(str, words), str(node)]
+        return subprocess.run(line, env=environment, capture_output=True, text=True, timeout=60, check=False)
+
+    def leads_to(wanted: str, program: str, *words: object) -> None:
+        done = sg(program, *words)
+        assert done.returncode == 0, done.stdout + done.stderr
+        found = [z["condition"] for z in device.ask("zones")["zones"][first : first + 4]]
+        assert " ".join(found) == wanted, (program, words)
+
+    leads_to("explicitly-open explicitly-open empty empty", "sg_zone", "--open", f"--zone={start}", "--count=2")
+    same = ("--num", 4096 // block, "--xferlen", block)
+    leads_to("explicitly-open explicitly-open implicitly-open empty", "sg_write_same", "-l", start + 2 * blocks, *same)
+    # What nothing was written to is empty when it is closed.
+    leads_to("empty empty closed empty", "sg_zone", "--close", "--all")
+    leads_to("empty empty closed full", "sg_zone", "--finish", f"--zone={start + 3 * blocks}")
+    leads_to("empty empty full full", "sg_zone", "--finish", "--all")
+    report = sg("sg_rep_zones", "--report=5", f"--start={start}").stdout
+    assert [int(at, 16) for at in re.findall(r"Zone start LBA: 0x(\w+)", report)] == [
+        start + n * blocks for n in (2, 3)
+    ], report
+    leads_to("empty empty empty full", "sg_reset_wp", f"--zone={start}", "--count=3")
+    leads_to("empty empty empty empty", "sg_reset_wp", "--all")
+    # A conventional zone, a block within a zone, one beyond the last zone.
+    end = (zones[-1]["start"] + zones[-1]["blocks"]) * 512 // block
+    for zone in (0, start + 1, end):
+        for program, action in (("sg_zone", "--open"), ("sg_zone", "--finish"), ("sg_reset_wp", "-v")):
+            assert sg(program, action, f"--zone={zone}").returncode != 0, (program, action, zone)
+
+
 def counts(shown: str) -> list[int]:
     """Tests of libzbc that passed, failed, and do not apply."""
     plain = re.sub(r"\x1b\[[0-9;]*[mC]", "", shown)

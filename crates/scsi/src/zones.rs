@@ -11,6 +11,14 @@ pub(crate) fn act(call: &Call<'_>) -> Answer {
     let action = action.ok_or(Sense::at_field(1))?;
     let all = call.byte(14) & 1 != 0;
     let zones = if all { None } else { Some(named(call)?) };
+    // A range of all blocks means ALL to a disk, which leaves empty zones as they are; each of all zones cannot be named.
+    let whole = Lba(0)..Lba(call.facts().blocks.0);
+    if call.number(12, 2) > 1
+        && matches!(action, ZoneAction::Open | ZoneAction::Finish)
+        && zones.as_ref() == Some(&whole)
+    {
+        return Err(Sense::at_field(12));
+    }
     call.told(call.disk.zone(action, zones)).map(|()| Vec::new())
 }
 

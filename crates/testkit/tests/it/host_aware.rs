@@ -123,11 +123,21 @@ impl Model {
         true
     }
 
-    fn act(&mut self, action: ZoneAction, meant: &[usize]) -> bool {
+    /// With some zones, or with all blocks of the drive.
+    fn act(&mut self, action: ZoneAction, meant: &[usize], all: bool) -> bool {
         if let [one] = meant {
             return self.one(action, *one);
         }
         let is = |z: &usize, condition| self.zones[*z].condition == condition;
+        if !all {
+            // Several zones: each of them or none.
+            let mut after = self.clone();
+            let done = meant.iter().filter(|z| !is(z, CONVENTIONAL)).all(|z| after.one(action, *z));
+            if done {
+                *self = after;
+            }
+            return done;
+        }
         let explicit = self.zones.iter().filter(|z| z.condition == "explicitly-open").count();
         let closed: Vec<usize> = meant.iter().copied().filter(|z| is(z, "closed")).collect();
         match action {
@@ -161,7 +171,10 @@ impl Model {
                     self.zones[z].discarded = true;
                 });
             }
-            HostOp::Zone(action) => return self.act(action, &self.meant(r)),
+            HostOp::Zone(action) => {
+                let all = r.blocks.bytes() as usize == self.bytes.len();
+                return self.act(action, &self.meant(r), all);
+            }
             _ => {}
         }
         true

@@ -183,6 +183,16 @@ impl Model {
             [zone] => return self.one(action, zone),
             _ => {}
         }
+        let end = self.zones.last().map_or(0, |z| z.start + z.blocks);
+        if (lba, blocks) != (0, end) {
+            // Several zones: each of them or none.
+            let mut after = self.clone();
+            for zone in zones.into_iter().filter(|&z| !self.zones[z].conventional()) {
+                after.one(action, zone)?;
+            }
+            *self = after;
+            return Ok(());
+        }
         let explicit = self.zones.iter().filter(|z| z.condition == "explicitly-open").count();
         let closed = zones.iter().filter(|&&z| self.is(z, "closed")).count();
         if action == ZoneAction::Open && explicit + closed > self.most_open {
@@ -225,10 +235,13 @@ impl Model {
         HostRequest::new(op, Lba(lba), Blocks(blocks.min(all - lba)))
     }
 
-    /// A short write at the pointer of one of a few zones.
+    /// A short write at the pointer of one of a few zones; any command where all are full.
     pub(crate) fn next_write(&self, rng: &mut Rng) -> HostRequest {
         let few = self.zones.iter().filter(|z| z.pointer().is_some_and(|p| p < z.start + z.blocks)).take(6);
         let few: Vec<_> = few.collect();
+        if few.is_empty() {
+            return self.random_command(rng);
+        }
         let (zone, blocks) = (few[rng.below(few.len() as u64) as usize], 8 * (1 + rng.below(2)));
         HostRequest::new(HostOp::Write, Lba(zone.pointer().expect("it has one")), Blocks(blocks))
     }

@@ -333,9 +333,9 @@ impl Table {
         Ok(())
     }
 
-    /// Does something with the zones of which `range` has a block; `changed` is told of each that a power cut would leave otherwise than before. One zone alone
-    /// must be one that can be acted on; of several those are meant to which the action applies: open and closed ones are finished,
-    /// closed ones opened.
+    /// Does something with the zones of which `range` has a block; `changed` is told of each that a power cut would leave otherwise than before. Each must
+    /// be one that can be acted on, or nothing changes; of all blocks of the drive those zones are meant to which the action applies: open and
+    /// closed ones are finished, closed ones opened.
     pub(super) fn act(
         &mut self,
         action: ZoneAction,
@@ -352,13 +352,16 @@ impl Table {
         if zones.end - zones.start == 1 {
             return self.act_on(action, zones.start, changed);
         }
+        let from = zones.start.max(self.shape.conventional);
+        if range.start > 0 || range.end < self.shape.blocks {
+            return self.act_on_each(action, from..zones.end, changed);
+        }
         let applies = |s: &ZoneState| match action {
             ZoneAction::Open => s.condition == Closed,
             ZoneAction::Close => s.condition.is_open(),
             ZoneAction::Finish => s.condition.is_open() || s.condition == Closed,
             ZoneAction::Reset => s.condition.is_open() || matches!(s.condition, Closed | Full),
         };
-        let from = zones.start.max(self.shape.conventional);
         let meant: Vec<u64> =
             (from..zones.end).filter(|z| self.state(*z).as_ref().is_some_and(applies)).collect();
         if action == ZoneAction::Open && self.explicit + meant.len() as u64 > self.shape.most_open {
@@ -373,6 +376,24 @@ impl Table {
                 _ => self.act_on(action, zone, changed)?,
             }
         }
+        Ok(())
+    }
+
+    /// Acts on each of several zones, or on none of them.
+    fn act_on_each(
+        &mut self,
+        action: ZoneAction,
+        zones: Range<u64>,
+        changed: &mut dyn FnMut(u64, ZoneState),
+    ) -> Result<(), Refused> {
+        let (before, mut told) = (self.clone(), Vec::new());
+        for zone in zones {
+            if let Err(refused) = self.act_on(action, zone, &mut |zone, state| told.push((zone, state))) {
+                *self = before;
+                return Err(refused);
+            }
+        }
+        told.into_iter().for_each(|(zone, state)| changed(zone, state));
         Ok(())
     }
 
