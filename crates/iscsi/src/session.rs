@@ -84,6 +84,16 @@ enum Next {
     End,
 }
 
+/// Sends a session's workers home when it ends, by a panic too: the session waits for them.
+struct Over<'a, 'b, W>(&'a Session<'b, W>);
+
+impl<W> Drop for Over<'_, '_, W> {
+    fn drop(&mut self) {
+        self.0.work.lock().over = true;
+        self.0.more.notify_all();
+    }
+}
+
 fn broken(text: &'static str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, text)
 }
@@ -111,10 +121,8 @@ impl<'a, W: Write + Send> Session<'a, W> {
             for _ in 0..self.target.workers {
                 scope.spawn(|| self.worker());
             }
-            let done = self.receive(&mut from);
-            self.work.lock().over = true;
-            self.more.notify_all();
-            done
+            let _over = Over(self);
+            self.receive(&mut from)
         })
     }
 

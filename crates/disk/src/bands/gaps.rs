@@ -1,21 +1,23 @@
 //! What lies between bands: guards, and what is in no band at all.
 
 use super::{BandId, Bands};
-use smrlab_units::Pba;
+use smrlab_units::{Blocks, Pba};
 use std::ops::Range;
 
 impl Bands {
     /// Blocks around one that is in no band, none of them in a band: mostly all up to the band before and the one behind.
     pub fn gap(&self, pba: Pba) -> Range<u64> {
-        let gap = match self.last_before(pba) {
+        // A band whose tracks are all slipped has no block.
+        let with_blocks = |band: &BandId| self.band(*band).blocks > Blocks::ZERO;
+        let (from, next) = match self.last_before(pba) {
             Some(band) => {
-                let next = BandId(band.0 + 1);
-                let end = if next.0 < self.len { self.start(next).0 } else { u64::MAX };
-                let before = self.band(band);
-                before.first.0 + before.blocks.0..end
+                let before = (0..=band.0).rev().map(BandId).find(with_blocks).map(|band| self.band(band));
+                (before.map_or(0, |band| band.first.0 + band.blocks.0), band.0 + 1)
             }
-            None => 0..self.start(BandId(0)).0,
+            None => (0, 0),
         };
+        let behind = (next..self.len).map(BandId).find(with_blocks);
+        let gap = from..behind.map_or(u64::MAX, |band| self.start(band).0);
         if gap.contains(&pba.0) { gap } else { pba.0..pba.0 + 1 }
     }
 

@@ -320,6 +320,19 @@ proptest! {
     }
 }
 
+/// Bands of one track with one behind them that is in none; all of the middle one is slipped.
+#[test]
+fn a_gap_goes_on_over_a_band_without_blocks() {
+    let spec = GeometrySpec {
+        defects: vec![Defect { cylinder: 2, surface: 0, sector: 0 }],
+        ..GeometrySpec::single_surface(vec![ZoneSpec::plain(6, 1)])
+    };
+    let layout = BandLayout { tracks: 1, head_width: 2, random_access: 0 };
+    let b = Bands::new(&Geometry::new(spec).unwrap(), layout).unwrap();
+    assert_eq!((b.len(), b.band(BandId(1)).blocks), (3, Blocks(0)));
+    assert_eq!([1, 2].map(|pba| b.gap(Pba(pba))), [1..3, 1..3]);
+}
+
 /// The only block of the last band is slipped, and the medium ends there.
 #[test]
 fn a_band_without_blocks_at_the_end_is_left_out() {

@@ -1,6 +1,7 @@
 //! Sessions with several workers: commands that are carried out at the same time, and what is aborted meanwhile.
 
 use super::*;
+use smrlab_iscsi::login::Agreed;
 use std::io::Write;
 use std::os::unix::net::UnixStream;
 use std::sync::{Condvar, RwLock};
@@ -107,16 +108,25 @@ impl Host {
     }
 }
 
-/// Has a session with two workers led by `host`; whether it ended well.
-fn session(host: impl FnOnce(&mut Host, &Gated) + Send) -> bool {
-    let disk: &'static Gated =
-        Box::leak(Box::new(Gated(*Memory::boxed(), Mutex::default(), Condvar::new(), RwLock::default())));
+fn gated() -> &'static Gated {
+    Box::leak(Box::new(Gated(*Memory::boxed(), Mutex::default(), Condvar::new(), RwLock::default())))
+}
+
+/// A target with two workers, and what was agreed on with an initiator.
+fn agreed(disk: &'static Gated) -> (Target, Agreed) {
     let target = Target::new(NAME.to_owned(), Box::new(disk), 2);
     let mut wire = Vec::new();
     let mut first = Pdu { data: NORMAL.replace(' ', "\0").into_bytes(), ..Pdu::new(opcode::LOGIN | 0x40) };
     first.header[1] = 0x87;
     pdu::write(&mut wire, &first.clone().with(24, 10), &first.data, Digests::default()).unwrap();
     let agreed = login(&target, &mut &wire[..], &mut Vec::new()).unwrap().unwrap();
+    (target, agreed)
+}
+
+/// Has a session with two workers led by `host`; whether it ended well.
+fn session(host: impl FnOnce(&mut Host, &Gated) + Send) -> bool {
+    let disk = gated();
+    let (target, agreed) = agreed(disk);
     let (ours, theirs) = UnixStream::pair().unwrap();
     std::thread::scope(|scope| {
         let led = scope.spawn(move || {
@@ -182,4 +192,31 @@ fn what_is_aborted_while_it_runs_is_not_answered() {
         });
         assert!(ended);
     }
+}
+
+struct Panics;
+
+impl Read for Panics {
+    fn read(&mut self, _: &mut [u8]) -> std::io::Result<usize> {
+        panic!("a fault of the reader's");
+    }
+}
+
+impl Wire for Panics {
+    fn waiting(&self) -> bool {
+        false
+    }
+}
+
+/// A fault of the thread that reads does not leave it waiting for its workers.
+#[test]
+fn a_session_that_panics_ends() {
+    let (done, ended) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let (target, agreed) = agreed(gated());
+        let session = Session::new(&target, agreed, String::new(), Vec::new());
+        let served = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| session.serve(Panics)));
+        done.send(served.is_err()).unwrap();
+    });
+    assert_eq!(ended.recv_timeout(Duration::from_secs(20)), Ok(true));
 }
