@@ -1,8 +1,10 @@
 //! A device that begins with another's state does what that one does next; and the sizes that a host is offered.
 
 use serde_json::Value;
+use smrlab_array::ArrayState;
 use smrlab_device::config::{Config, StoreKind};
 use smrlab_device::device::Device;
+use smrlab_drive::SavedState;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -126,6 +128,12 @@ fn an_array_from_a_state_does_what_the_first_one_does_next() {
         let file = folder.0.join("state");
         let about = first.write_state(&file).unwrap();
         assert_eq!(about["disks"], of_disks(&first).len(), "{array}: {about}");
+        // Most arrays do not know which of their blocks hold data; the layers of their disks do.
+        let state = ArrayState::decode(&std::fs::read(&file).unwrap()).unwrap();
+        let held = |state: &SavedState| state.written.iter().map(|r| r.end - r.start).sum::<u64>();
+        let (all, knows) = (first.size() / 512, array.starts_with("dvs"));
+        assert!(held(&state.array) > 0 && (held(&state.array) < all) == knows, "{array}");
+        assert!(state.members.iter().all(|member| (1..member.blocks).contains(&held(member))), "{array}");
         first.reset_stats();
         work(&first, 400, 700);
         let from_state = Config { from_state: Some(file.clone()), ..config() };
@@ -198,4 +206,29 @@ fn the_host_sees_the_size_that_it_asked_for() {
     }
     let wanted = Config { size: None, host_size: Some(1 << 60), ..config("rmw") };
     assert!(Device::open(wanted).err().unwrap().to_string().contains("--size can be no more"));
+}
+
+/// A server that was killed between a checkpoint and the removal of what that replaces.
+#[test]
+fn what_a_checkpoint_replaced_goes_with_the_next_start() {
+    let folder = folder("older");
+    let store = folder.0.join("store");
+    let config = || Config { store: StoreKind::Directory(store.clone()), ..config("s-block") };
+    let device = Device::open(config()).unwrap();
+    let begun = std::fs::read(store.join("log.0")).unwrap();
+    work(&device, 0, 20);
+    device.close().unwrap();
+    drop(device);
+    let logs = || {
+        let names =
+            std::fs::read_dir(&store).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let mut kept: Vec<_> =
+            names.filter(|n| n.starts_with("log.") || n.starts_with("checkpoint.")).collect();
+        kept.sort();
+        kept
+    };
+    assert_eq!(logs(), ["checkpoint.1", "log.1"]);
+    std::fs::write(store.join("log.0"), begun).unwrap();
+    drop(Device::open(config()).unwrap());
+    assert_eq!(logs(), ["checkpoint.1", "log.1"]);
 }
