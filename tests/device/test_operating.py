@@ -203,8 +203,10 @@ def test_where_it_was_made_does_not_matter(make: Make, tmp_path: Path, monkeypat
     monkeypatch.chdir(tmp_path)
     device = make(listen="unix:here.sock", layer="cmr")
     assert device.socket() == tmp_path / "here.sock"
-    monkeypatch.setenv("SMRLAB_STATE", "state")
-    assert devices.home() == tmp_path / "state" / "devices"
+    # The device is ended where the state is that it was made in.
+    with monkeypatch.context() as elsewhere:
+        elsewhere.setenv("SMRLAB_STATE", "state")
+        assert devices.home() == tmp_path / "state" / "devices"
 
 
 def test_a_copy_is_whole_or_not_there(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
