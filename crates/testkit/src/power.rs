@@ -72,7 +72,7 @@ struct Bench {
     /// Data of writes, and what reads should bring, by request.
     data: BTreeMap<u64, Vec<u8>>,
     acks: BTreeMap<u64, SimTime>,
-    /// Accepted writes that are not on the medium, in order.
+    /// Accepted writes that are not on the medium, in the order of that.
     pending: Vec<HostRequest>,
     left: Vec<Left>,
     outage: Outage,
@@ -149,9 +149,11 @@ impl Observer for Bench {
         _: &Served,
     ) -> Result<(), Infallible> {
         assert!(self.pending.iter().any(|p| p == from), "{}: {from:?} is not in the buffer", self.text);
-        // Each block as the newest accepted write has it, or as the medium does where none has.
-        let newest =
-            |lba: u64| self.pending.iter().rev().find(|p| (p.lba.0..p.lba.0 + p.blocks.0).contains(&lba));
+        // Each block as the accepted write that was sent last has it (one before it may have waited longer for room), or as the
+        // medium does where none has.
+        let of =
+            |lba: u64| self.pending.iter().filter(move |p| (p.lba.0..p.lba.0 + p.blocks.0).contains(&lba));
+        let newest = |lba: u64| of(lba).max_by_key(|p| p.id);
         let blocks = r.lba.0..r.lba.0 + r.blocks.0;
         assert!(
             blocks.clone().any(|b| newest(b).is_some()),
