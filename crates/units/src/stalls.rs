@@ -50,7 +50,7 @@ impl Stalls {
         self.closed + self.episodes.len() as u64
     }
 
-    /// A request that arrived at `arrival` was acknowledged at `ack`; requests come in the order of their
+    /// A request that arrived at `arrival` was acknowledged at `ack`; requests come nearly in the order of their
     /// acknowledgements. `newly` gets the parts of its wait in which no other stalled request was seen to wait.
     #[inline]
     pub fn response(&mut self, arrival: SimTime, ack: SimTime, newly: impl FnMut(SimTime, SimTime)) {
@@ -78,11 +78,12 @@ impl Stalls {
             }
             return;
         }
+        // The spans that it touches. A drive's buffer answers some requests before others that were told of earlier, so
+        // that spans may lie behind it too.
+        let first = self.episodes.partition_point(|e| e.1 < arrival);
+        let touched = self.episodes[first..].iter().take_while(|e| e.0 <= ack).count();
         let (mut from, mut at, mut to) = (arrival, ack, ack);
-        while let Some(&(start, end)) = self.episodes.last()
-            && end >= arrival
-        {
-            self.episodes.pop();
+        for &(start, end) in self.episodes[first..first + touched].iter().rev() {
             if end < at {
                 self.waiting_ns += at.since(end).0;
                 newly(end, at);
@@ -93,7 +94,7 @@ impl Stalls {
             self.waiting_ns += at.since(arrival).0;
             newly(arrival, at);
         }
-        self.episodes.push((from, to));
+        self.episodes.splice(first..first + touched, [(from, to)]);
         if self.episodes.len() > KEPT {
             self.episodes.drain(..KEPT / 2);
             self.closed += KEPT as u64 / 2;
@@ -134,6 +135,17 @@ mod tests {
         assert_eq!((s.waiting_ns, s.episodes(), s.first), (4_950_000_000, 1, SimTime::from_ms(50)));
         assert_eq!(new[3..], [(4000, 5000), (1600, 3000), (50, 100)]);
         assert_eq!((s.count, s.max), (4, SimTime::from_ms(4950)));
+    }
+
+    /// The second is told after the first, which was answered later; the third waited in the gap between them.
+    #[test]
+    fn an_answer_that_is_told_late_leaves_the_time_after_it_free() {
+        let (s, new) = told(&[(3000, 4000), (1000, 1600), (1500, 2500)]);
+        assert_eq!((s.waiting_ns, s.episodes()), (2_500_000_000, 2));
+        assert_eq!(new, [(3000, 4000), (1000, 1600), (1600, 2500)]);
+        // From the one to the other.
+        let (s, new) = told(&[(3000, 4000), (1000, 1600), (1500, 3500), (0, 900)]);
+        assert_eq!((s.waiting_ns, s.episodes(), &new[2..]), (3_900_000_000, 2, &[(1600, 3000), (0, 900)][..]));
     }
 
     /// Forty requests that wait for thirty years each: 1200 years, of which 64 bits hold 584.
