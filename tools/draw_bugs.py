@@ -6,7 +6,8 @@
 The rule: the lines of the sources that do something (no tests, comments, attributes, declarations, assertions), in
 the order in which `random.Random(seed)` shuffles them; of each the first slip that is drawn from those that fit it.
 A slip is a comparison, a sum, a product or a condition that is its neighbour, a bound that is the other bound, a
-number that is one more, a negation that is missing, or a statement that is left out.
+number that is one more, a negation that is missing, a statement that is left out, or, in Rust, a branch that is never
+taken and a term that is left out.
 """
 
 from __future__ import annotations
@@ -55,6 +56,8 @@ SLIPS: dict[str, list[tuple[str, str]]] = {
         (r"\bfalse\b", "true"),
         (r"(?<=[\s(])!(?=[a-z(])", ""),
         (r"\.\.=", ".."),
+        (r"(?<=\bif )(?!let\b)[^{}]+(?= \{)", "false"),
+        (r" [+-] [\w.]+(?:\([^()]*\))?(?=[;,) ])", ""),
     ],
     ".py": [
         (r" and ", " or "),

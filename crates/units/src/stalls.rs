@@ -145,7 +145,10 @@ mod tests {
         assert_eq!(new, [(3000, 4000), (1000, 1600), (1600, 2500)]);
         // From the one to the other.
         let (s, new) = told(&[(3000, 4000), (1000, 1600), (1500, 3500), (0, 900)]);
-        assert_eq!((s.waiting_ns, s.episodes(), &new[2..]), (3_900_000_000, 2, &[(1600, 3000), (0, 900)][..]));
+        assert_eq!(
+            (s.waiting_ns, s.episodes(), &new[2..]),
+            (3_900_000_000, 2, &[(1600, 3000), (0, 900)][..])
+        );
     }
 
     /// Forty requests that wait for thirty years each: 1200 years, of which 64 bits hold 584.

@@ -131,7 +131,6 @@ impl Cached {
             if !std::mem::replace(&mut self.refused.probed, true) && self.probe(plan) {
                 return;
             }
-            self.waiting.pop_front();
             self.stages.remove(ticket);
             plan.refuse(ticket, self.refused.why);
             self.admit(plan);

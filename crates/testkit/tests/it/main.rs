@@ -9,6 +9,7 @@ mod cuts;
 mod floating;
 mod host_aware;
 mod layers;
+mod on_record;
 mod persistent_cache;
 mod power;
 mod scenarios;

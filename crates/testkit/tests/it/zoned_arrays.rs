@@ -5,7 +5,7 @@ use smrlab_testkit::{ArrayHarness, Rng, drives};
 use smrlab_units::HostOp;
 
 /// Each with the layer below it: few random zones, so that reclaim has always something to do; and many sequential ones or hardly any.
-const ZONED: &[(&str, &str)] = &[
+pub(crate) const ZONED: &[(&str, &str)] = &[
     ("dm-zoned,reserved=1,copy=4KiB", "zoned,zone=32KiB,conventional=45%,max_open=4"),
     ("dm-zoned,reserved=1,copy=12KiB,map=sequential", "zoned,zone=32KiB,conventional=45%"),
     ("dm-zoned,reserved=3,low=100%", "zoned,zone=64KiB,conventional=30%,max_open=2"),
