@@ -200,7 +200,7 @@ def test_stalls_are_counted(make: Make) -> None:
     assert stats["response_ms"]["max"] == pytest.approx(stalls["max_s"] * 1e3)
     device.ask("reset-stats")
     assert device.ask("stats")["stalls"]["count"] == 0
-    assert device.ask("stats")["response_ms"]["max"] == 0
+    assert "max" not in device.ask("stats")["response_ms"]
 
 
 def test_names_of_devices_that_are_not_there(make: Make) -> None:

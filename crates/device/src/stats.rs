@@ -129,7 +129,7 @@ impl Events {
 #[derive(Debug)]
 pub struct Responses {
     threshold: SimTime,
-    /// The longest response, ns.
+    /// The longest response plus 1, ns; 0: none.
     max: AtomicU64,
     /// Stalls since `since`.
     stalls: Mutex<(Stalls, SimTime)>,
@@ -149,8 +149,8 @@ impl Responses {
     #[inline]
     pub fn note(&self, arrival: SimTime, ack: SimTime) {
         let took = ack.since(arrival);
-        if took.0 > self.max.load(Relaxed) {
-            self.max.fetch_max(took.0, Relaxed);
+        if took.0 >= self.max.load(Relaxed) {
+            self.max.fetch_max(took.0 + 1, Relaxed);
         }
         if took > self.threshold {
             self.stalls.lock().0.response(arrival, ack, |_, _| ());
@@ -176,7 +176,11 @@ impl Responses {
             out["max_s"] = seconds(stalls.max).into();
             out["episodes"] = stalls.episodes().into();
         }
-        (json!({"max": self.max.load(Relaxed) as f64 / 1e6}), out)
+        let mut response = Map::new();
+        if let Some(max) = self.max.load(Relaxed).checked_sub(1) {
+            response.insert("max".to_owned(), (max as f64 / 1e6).into());
+        }
+        (response.into(), out)
     }
 }
 
@@ -192,6 +196,20 @@ mod tests {
         let kept = events.after(0);
         assert_eq!((kept.len(), kept[0].number, &*kept[0].text), (KEPT, 501, "501"));
         assert_eq!(events.after(1499).iter().map(|e| e.number).collect::<Vec<_>>(), [1500]);
+    }
+
+    /// Nothing is the longest of no responses; of those that took no time, that is.
+    #[test]
+    fn the_longest_of_no_responses_is_left_out() {
+        let responses = Responses::new(SimTime::from_ms(100));
+        let longest = |r: &Responses| r.json(SimTime::ZERO).0;
+        assert_eq!(longest(&responses), json!({}));
+        responses.note(SimTime::from_ms(5), SimTime::from_ms(5));
+        assert_eq!(longest(&responses), json!({"max": 0.0}));
+        responses.note(SimTime::from_ms(5), SimTime::from_ms(8));
+        assert_eq!(longest(&responses), json!({"max": 3.0}));
+        responses.reset(SimTime::from_ms(9));
+        assert_eq!(longest(&responses), json!({}));
     }
 
     /// Two stalls of a threshold of 100 ms, one from 1.0 s to 1.3 s and one from 2.0 s to 2.2 s, counted from 0.5 s on until 4.5 s.
