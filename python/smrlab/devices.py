@@ -360,6 +360,9 @@ class Device:
                 delete_store(store)
             else:
                 kept = store
+        # A socket that its server left elsewhere; one at which somebody else listens now is that one's.
+        with contextlib.suppress(InputError):
+            clear(self.socket())
         shutil.rmtree(self.path)
         return kept
 

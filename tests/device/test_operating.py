@@ -186,6 +186,10 @@ def test_a_socket_takes_nobodys_place(make: Make, tmp_path: Path) -> None:
     assert taken.is_socket()
     first.start()
     run("nbdinfo", "--size", first.uri())
+    # With the device goes the socket that its server left there.
+    first.crash()
+    first.remove()
+    assert not taken.exists()
 
 
 def test_a_state_is_written_over_no_other_file(make: Make, tmp_path: Path) -> None:
