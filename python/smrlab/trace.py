@@ -75,6 +75,8 @@ class Trace:
             raise InputError(f"Trace.open has no option '{next(iter(options))}'; it takes format and skip_bad")
         texts = [os.fspath(p) for p in (path, *more)]
         for text in texts:
+            if not text.strip():
+                raise InputError("the name of a trace: it is empty: give a file, a URL or synth:NAME")
             pattern = any(c in text for c in "*?[")
             if not (Path(text).exists() or pattern or (format is None and ":" in text)):
                 raise InputError(f"{text}: there is no such file")

@@ -75,6 +75,8 @@ def test_a_trace_is_a_value_that_transformations_leave_alone() -> None:
 
 
 def test_a_trace_that_is_not_there_is_refused_when_it_is_named(tmp_path: Path) -> None:
+    with pytest.raises(smrlab.InputError, match="the name of a trace: it is empty"):
+        smrlab.Trace.open(" ")
     with pytest.raises(smrlab.InputError, match="no such file"):
         smrlab.Trace.open(tmp_path / "nowhere.csv")
 

@@ -248,6 +248,7 @@ def bad_traces(folder: Path) -> dict[str, tuple[str, str]]:
     (folder / "folder").mkdir()
     return {
         "missing": (str(folder / "nowhere.csv"), "no such file"),
+        "empty name": ("", "the name of a trace: it is empty"),
         "empty": (str(folder / "empty.csv"), "empty"),
         "broken line": (f"{folder / 'broken.csv'}:msr", "line 2"),
         "truncated": (f"{folder / 'cut.csv.gz'}:msr", "truncated"),

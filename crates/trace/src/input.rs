@@ -49,6 +49,12 @@ impl Input {
         if path == "-" {
             return Self::from_reader("(standard input)", Box::new(io::stdin()), None);
         }
+        if path.trim().is_empty() {
+            return Err(TraceError::unreadable(
+                "the name of a trace",
+                "it is empty: give a file, a URL or synth:NAME",
+            ));
+        }
         if remote::is_url(path) {
             let object = remote::open(path)?;
             let size = Some(object.size());
