@@ -13,8 +13,8 @@ pub(crate) const COLUMNS: &[Key] = &[
     key("timeline.parquet.completions", "completions in a window", "requests", "requests that were completed in the window"),
     key("timeline.parquet.iops", "IOPS of a window", "1/s", "requests completed in the window, for each second of it")
         .is("completions / (end_s - start_s)"),
-    key("timeline.parquet.mb_per_s", "MB/s of a window", "MB/s", "data of these requests, for each second of the window")
-        .is("(read_blocks + write_blocks) * 512 / 1e6 / (end_s - start_s)"),
+    key("timeline.parquet.mb_per_s", "MB/s of a window", "MB/s", "data of these requests, without the refused ones, for each second of the window")
+        .is("(read_blocks + write_blocks, less those of refused requests) * 512 / 1e6 / (end_s - start_s)"),
     key("timeline.parquet.read_blocks", "blocks read in a window", "blocks of 512 B", "blocks of the host's reads that were completed in the window"),
     key("timeline.parquet.write_blocks", "blocks written in a window", "blocks of 512 B", "blocks of the host's writes that were completed in the window"),
     key("timeline.parquet.media_blocks_read", "media blocks read in a window", "blocks of 512 B", "blocks that operations which ended in the window read"),

@@ -96,8 +96,8 @@ pub const KEYS: &[Key] = &[
         .is("sum over media.parquet of end - start, by cause, and the pauses of layers that say how long a step takes (persistent-cache, host-aware), which are no media operations"),
     key("iops", "IOPS", "requests/s", "requests completed a second, over the whole run")
         .is("requests / makespan_s"),
-    key("mb_per_s", "MB/s", "10^6 bytes/s", "bytes read and written by the host a second, over the whole run")
-        .is("512 * (host.blocks_read + host.blocks_written) / 10^6 / makespan_s"),
+    key("mb_per_s", "MB/s", "10^6 bytes/s", "bytes read and written by the host a second, over the whole run; without what was refused")
+        .is("512 * (host.blocks_read + host.blocks_written - host.refused_blocks_read - host.refused_blocks_written) / 10^6 / makespan_s"),
     key("movement.track_switches", "track switches", "operations", "operations that began on another track than the last one ended on"),
     key("movement.track_distance", "track distance", "cylinders", "cylinders between the end of an operation and the \
          beginning of the next, summed: tracks, where a drive has one surface"),

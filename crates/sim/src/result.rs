@@ -234,7 +234,8 @@ fn rates(m: &Metrics, out: &mut Json) {
         .collect();
     out.insert("time_by_cause_s".into(), by_cause.into());
     if makespan > 0.0 {
-        let blocks = m.host[HostOp::Read.index()].blocks + m.writes().blocks;
+        let [no_r, no_w] = m.undone;
+        let blocks = m.host[HostOp::Read.index()].blocks + m.writes().blocks - no_r.blocks - no_w.blocks;
         out.insert("iops".into(), json!(m.completed() as f64 / makespan));
         out.insert("mb_per_s".into(), json!((blocks * BLOCK_BYTES) as f64 / 1e6 / makespan));
     }
@@ -397,7 +398,8 @@ fn timeline(m: &Metrics) -> Table {
         (
             "mb_per_s",
             rate(&|w| {
-                let blocks = w.host_blocks[HostOp::Read.index()] + w.blocks_written();
+                let sent = w.host_blocks[HostOp::Read.index()] + w.blocks_written();
+                let blocks = sent - w.undone_blocks;
                 (blocks * BLOCK_BYTES) as f64 / 1e6
             }),
         ),

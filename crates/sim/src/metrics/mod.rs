@@ -336,12 +336,14 @@ impl Metrics {
         (why, at): (Refusal, Lba),
     ) {
         self.refusals.add(request, why, at);
-        self.timeline.refused(served.ack.since(self.origin));
         let n = request.blocks.0;
         let side = if request.op == HostOp::Append { HostOp::Write } else { request.op };
-        if let Some(of_host) = self.undone.get_mut(side.index()) {
+        let of_host = self.undone.get_mut(side.index());
+        let undone = if of_host.is_some() { n } else { 0 };
+        if let Some(of_host) = of_host {
             of_host.add(n, self.adjusted.units(n), 0);
         }
+        self.timeline.refused(served.ack.since(self.origin), undone);
         self.timed::<false>(arrival, request, served);
     }
 

@@ -48,6 +48,8 @@ pub struct Window {
     pub resets: u64,
     /// Of the completions: requests that were refused.
     pub refused: u64,
+    /// Of the host's blocks read and written: those of refused requests, which moved no data.
+    pub undone_blocks: u64,
     /// Media operations that ended.
     pub ops: u64,
     /// Sum, over those, of the track on which the head stood at the end.
@@ -80,6 +82,7 @@ impl Cell for Window {
         self.zones = later.zones.or(self.zones);
         self.resets += later.resets;
         self.refused += later.refused;
+        self.undone_blocks += later.undone_blocks;
         self.ops += later.ops;
         self.track_sum += later.track_sum;
         self.track_max = self.track_max.max(later.track_max);
@@ -171,9 +174,11 @@ impl Timeline {
         self.windows.at(COMPLETIONS, at).resets += zones;
     }
 
-    /// A request was answered at `at` that was refused.
-    pub fn refused(&mut self, at: SimTime) {
-        self.windows.at(COMPLETIONS, at).refused += 1;
+    /// A request was answered at `at` that was refused: so many blocks were not read or written.
+    pub fn refused(&mut self, at: SimTime, blocks: u64) {
+        let w = self.windows.at(COMPLETIONS, at);
+        w.refused += 1;
+        w.undone_blocks += blocks;
     }
 
     /// What `of` says of every window of which it says something, with the window's beginning.
@@ -231,6 +236,7 @@ mod tests {
             zones: Some(ZoneCounts { open: 17 * k, ..ZoneCounts::default() }),
             resets: 18 * k,
             refused: 19 * k,
+            undone_blocks: 5 * k,
             ops: 15 * k,
             track_sum: 16 * k,
             track_max,

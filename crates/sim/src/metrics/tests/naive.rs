@@ -355,6 +355,10 @@ impl List {
             assert_eq!(*waiting, backlog, "{of}");
             let refused = done.iter().filter(|d| matches!(d.outcome, Outcome::Refused { .. })).count();
             assert_eq!((w.refused, w.resets, w.zones), (refused as u64, 0, None), "{of}");
+            let moves_data = |d: &&&Plans| matches!(d.r.op, HostOp::Read | HostOp::Write | HostOp::Append);
+            let undone =
+                done.iter().filter(|d| matches!(d.outcome, Outcome::Refused { .. })).filter(moves_data);
+            assert_eq!(w.undone_blocks, undone.map(|d| d.r.blocks.0).sum::<u64>(), "{of}");
             let took = || done.iter().map(|d| d.served.ack.0 - d.came);
             assert_eq!(w.response_ns, took().map(u128::from).sum::<u128>(), "{of}");
             assert_eq!(w.response_max, took().max().unwrap_or(0), "{of}");
