@@ -8,7 +8,7 @@
 # make test-cluster   studies that are disturbed: workers, schedulers killed, a store with errors (5 minutes)
 # make wheel   a wheel with everything in it, the server of block devices too: dist/
 # make test-wheel   that wheel, installed in an empty environment, serves a device
-# make soak    the random tests and the walk over media logs with new seeds and many more cases, until one fails or the time is up (SOAK=600 s)
+# make soak    the random tests, the walk over media logs and figures of random runs with new seeds and many more cases, until one fails or the time is up (SOAK=600 s)
 # make fuzz    bytes that nobody would send, to what reaches a served disk from outside: FUZZ=60 seconds each for FUZZED="scsi iscsi"
 # make bench   requests per second and memory of the engine; kept in benches/history.json
 # make bench-device   served devices against nbdkit's own plugins, over iSCSI against plain memory behind the same target, and attached

@@ -1,6 +1,7 @@
 #!/bin/sh
-# soak.sh SECONDS: the workspace's random tests and the walk over media logs over and over, each time with another seed, until one fails
-# or the time is up. A failure prints its seed, and of a random test its smallest case: commit the case as a test of its own.
+# soak.sh SECONDS: the workspace's random tests, the walk over media logs and the figures of random runs over and over, each time with
+# another seed, until one fails or the time is up. A failure prints its seed, and of a random test its smallest case: commit the case as
+# a test of its own.
 set -eu
 end=$(($(date +%s) + $1))
 round=0
@@ -12,5 +13,7 @@ while [ "$(date +%s)" -lt "$end" ]; do
         { echo "failed: repeat it with PROPTEST_RNG_SEED=$seed PROPTEST_CASES=${SOAK_CASES:-2048}" >&2; exit 1; }
     WALK_SEED=$seed WALK_DRIVES=${WALK_DRIVES:-400} .venv/bin/pytest -q -x python/tests/test_walk.py ||
         { echo "failed: repeat it with WALK_SEED= and the seed in brackets" >&2; exit 1; }
+    IDENTITIES_SEED=$seed IDENTITIES_RUNS=${IDENTITIES_RUNS:-1000} .venv/bin/pytest -q -x python/tests/test_identities.py ||
+        { echo "failed: repeat it with IDENTITIES_SEED= and the seed that the message says" >&2; exit 1; }
 done
 echo "$round rounds passed"

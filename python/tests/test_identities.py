@@ -1,0 +1,92 @@
+"""Figures of random runs add up: results against their tables.
+
+`make soak` looks at others: IDENTITIES_SEED is the first seed, IDENTITIES_RUNS how many there are.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+from identities import faults
+
+import smrlab
+from smrlab.errors import InputError
+
+SEED, RUNS = int(os.environ.get("IDENTITIES_SEED", "1")), int(os.environ.get("IDENTITIES_RUNS", "40"))
+SMALL = "chunk=4KiB"
+STACKS = [
+    *("cmr", "rmw", "static-1234", "static-R(4123)", "disk-cache,cache=10%,idle=5ms", "s-block,sblock_blocks=160"),
+    *("log", "laz-raz", "segment", "persistent-cache", "virtualguard", "smart", "e-region", "host-aware", "steady-log"),
+    *("zoned,zone=96blk,conventional=10%", "zoned,zone=96blk,conventional=0%,max_open=3"),
+    *("zone-log / zoned,zone=128blk", "dm-zoned / zoned,zone=96blk,conventional=30%"),
+    *("ssd-cache,write=64KiB,read=64KiB,page=4KiB / rmw", f"striped,disks=3,{SMALL} / log", "dedicated,disks=2 / log"),
+    *(f"raid5,disks=3,{SMALL} / disk-cache,cache=10%", f"raid6,disks=4,{SMALL} / log", f"mirror,disks=2,{SMALL} / rmw"),
+    *(f"raid5,disks=4,{SMALL},fail=1@50ms,replace=10ms / cmr", f"dvs,disks=4,{SMALL},segment=20 / cmr"),
+    *(f"full-stripe,disks=4,{SMALL},segment=8 / cmr", f"raid4s,disks=4,{SMALL} / log"),
+    *(f"striped,disks=2,{SMALL} / raid5,disks=3,{SMALL} / cmr", f"bus,rate=1 / striped,disks=2,{SMALL} / cmr"),
+]
+ZONES = ("append", "zone-reset", "zone-open", "zone-finish")
+
+
+def requests(rng: Random, zoned: bool) -> str:
+    """Reads, writes and the rest, close together, all at once or far apart."""
+    ops = ["read"] * 4 + ["write"] * 6 + rng.choice(([], ["flush", "discard"])) + [*ZONES] * zoned
+    gap, at = rng.choice((0, 5_000_000, 80_000_000)), 0
+    rows = ["arrival_ns,op,lba,blocks,stream,fua"]
+    for _ in range(rng.choice((1, 2, 30, 200))):
+        op, blocks = rng.choice(ops), rng.choice((1, 8, 8, 16, rng.randint(1, 199)))
+        lba = rng.randrange(rng.choice((120, 400)))
+        if op == "flush":
+            lba = blocks = 0
+        fua = str(op == "write" and rng.random() < 0.1).lower()
+        rows.append(f"{at},{op},{lba},{blocks},{rng.randrange(2)},{fua}")
+        at += rng.randint(0, gap)
+    return "\n".join(rows) + "\n"
+
+
+def options(rng: Random) -> dict[str, Any]:
+    """What a user may ask for beside a stack."""
+    drawn = {
+        "scheduler": rng.choice(("fcfs,depth=4", "sstf", "c-look", "sptf,depth=8")),
+        "arrivals": rng.choice(("closed", "closed,depth=4", "closed,depth=3,think=5ms")),
+        "prefill": rng.choice(("50%", "100%", "read")),
+        "window": rng.choice(("1ms", "37ms", "1s")),
+        "stall": rng.choice(("1ms", "20ms")),
+        "metadata": "media",
+    }
+    drive = rng.choice(("tiny", "tiny,write_cache=on,cache_size=64KiB,segments=8"))
+    return {"drive": drive} | {k: v for k, v in drawn.items() if rng.random() < 0.4}
+
+
+@pytest.mark.parametrize("first", range(0, RUNS, 10))
+def test_the_figures_add_up(first: int, tmp_path: Path) -> None:
+    ran = 0
+    for seed in range(SEED + first, SEED + min(first + 10, RUNS)):
+        rng = Random(seed)
+        stack = rng.choice(STACKS)
+        asked = options(rng)
+        trace = tmp_path / "trace.csv"
+        trace.write_text(requests(rng, "zoned" in stack or "host-aware" in stack))
+        try:
+            result = smrlab.run(
+                f"{trace}:csv",
+                stack=stack,
+                wrap="capacity",
+                requests=True,
+                media_log=True,
+                out=tmp_path / "out",
+                force=True,
+                seed=seed,
+                **asked,
+            )
+        except InputError:
+            # Not every stack takes every option; too many refusals would leave nothing to look at.
+            continue
+        ran += 1
+        wrong = faults(result)
+        assert not wrong, f"seed {seed}: {stack} {asked}\n" + "\n".join(wrong[:8])
+    assert ran > 2
