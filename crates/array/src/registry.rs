@@ -366,6 +366,35 @@ pub fn parse(text: &str) -> Result<Chosen, SpecError> {
 mod tests {
     use super::*;
 
+    /// What an array of arrays promises takes both; what it can lose is one less than loses it.
+    #[test]
+    fn an_array_of_arrays_promises_what_both_do() {
+        let promised = |text: &str| {
+            let all = parse(text).unwrap().capabilities();
+            (all.losses, all.survives_cut, all.discards)
+        };
+        let both =
+            |a: (u32, bool, bool), b: (u32, bool, bool)| ((a.0 + 1) * (b.0 + 1) - 1, a.1 && b.1, a.2 && b.2);
+        let names = [
+            "striped,disks=2",
+            "raid5,disks=3",
+            "mirror",
+            "raid6,disks=4",
+            "dvs,disks=3",
+            "spanning,disks=2",
+        ];
+        let mut cuts = [0; 2];
+        for above in names {
+            for below in names {
+                let (a, b) = (promised(above), promised(below));
+                cuts[usize::from(a.1 != b.1)] += 1;
+                assert_eq!(promised(&format!("{above} / {below}")), both(a, b), "{above} / {below}");
+            }
+        }
+        assert!(cuts[1] > 0, "some survive a cut, and others do not");
+        assert_eq!(promised("raid5,disks=3 / mirror").0, 3);
+    }
+
     #[test]
     fn one_drive_of_each_is_conventional_where_the_array_wants_it() {
         let layers = |text: &str| {

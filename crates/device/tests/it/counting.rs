@@ -112,3 +112,15 @@ fn a_cache_is_as_full_as_its_map() {
     let blocks = cache["blocks"].as_u64().unwrap();
     assert_eq!(cache["cached_blocks"], (blocks * 4 / 100).max(4), "{cache}");
 }
+
+/// What the SSD before an array did is counted anew, too.
+#[test]
+fn an_ssd_is_counted_anew() {
+    let device = served("cmr", Some("striped,disks=2,chunk=4KiB,ssd_write=64KiB,ssd_page=4KiB"));
+    let written = || device.stats()["array"]["ssd"]["writes"].as_u64().unwrap();
+    rewrite(&device, 20);
+    let before = written();
+    device.reset_stats();
+    assert!(before >= 20, "{before}");
+    assert_eq!(written(), 0);
+}

@@ -18,6 +18,14 @@ use std::fmt::Write as _;
 use std::io::Write as _;
 use std::sync::Arc;
 
+/// Caches that are full often, and count what they hold down.
+const FULL_CACHES: &[&str] = &[
+    "striped,disks=3,chunk=4blk,ssd_write=60blk,ssd_page=2blk,ssd_age=7,ssd_write_policy=lru-lfu",
+    "striped,disks=2,chunk=4blk,ssd_read=30blk,ssd_page=1blk,ssd_read_policy=arc",
+    "full-stripe,disks=4,chunk=2blk,segment=6,stripes=wait,ssd_write=120blk,ssd_page=2blk",
+    "striped,disks=2,chunk=4blk,ssd_write=60blk,ssd_read=30blk,ssd_page=2blk,bus=1",
+];
+
 /// What happens, as one number and two counts.
 #[derive(Default)]
 struct Seen {
@@ -197,7 +205,7 @@ fn held(name: &str, said: &str) -> Option<String> {
 fn arrays_do_what_is_on_record() {
     let drive = drives::plain(60, 8, 2, 4);
     let mut wrong = Vec::new();
-    for (i, text) in ARRAYS.iter().enumerate() {
+    for (i, text) in ARRAYS.iter().chain(FULL_CACHES).enumerate() {
         for scheduler in ["fcfs", "c-look,depth=8"] {
             let layer = if i % 2 == 0 { "cmr" } else { "rmw" };
             let own = event_loop(text, layer, scheduler, &drive).expect("fits");
