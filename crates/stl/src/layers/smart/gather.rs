@@ -13,10 +13,18 @@ use std::ops::Range;
 /// So many runs of used rows are looked at, and the cheapest is taken; more where none of them can be.
 const LOOKED_AT: usize = 256;
 
-/// Runs that would move together, and their rows.
+/// Runs that would move together, and what that costs: the cheapest is the least.
 struct Candidate {
     runs: Vec<Range<u64>>,
-    cost: u64,
+    cost: Cost,
+}
+
+/// Of moving runs of rows.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Cost {
+    /// Some have to go to the gap behind them, which then ends later but is not joined with the one before.
+    stays_apart: bool,
+    rows: u64,
 }
 
 impl Smart {
@@ -61,7 +69,7 @@ impl Smart {
         let start = self.space.segment_at(pool, of.cursor).unwrap_or_else(|next| next);
         let (mut best, mut seen): (Option<Candidate>, usize) = (None, 0);
         for i in 0..of.segments.len() {
-            self.look_at(&of.segments[(start + i) % of.segments.len()], &mut best, &mut seen);
+            self.look_at(pool, &of.segments[(start + i) % of.segments.len()], &mut best, &mut seen);
             if seen >= LOOKED_AT && best.is_some() {
                 break;
             }
@@ -70,7 +78,13 @@ impl Smart {
     }
 
     /// Looks at the runs of a segment, with the gaps before and behind each.
-    fn look_at(&self, segment: &super::space::Segment, best: &mut Option<Candidate>, seen: &mut usize) {
+    fn look_at(
+        &self,
+        pool: usize,
+        segment: &super::space::Segment,
+        best: &mut Option<Candidate>,
+        seen: &mut usize,
+    ) {
         let most = self.space.width() - 1;
         // Runs so far, each with as many rows of the gap before it as are lost there.
         let mut runs: Vec<(u64, Range<u64>)> = Vec::new();
@@ -87,14 +101,20 @@ impl Smart {
                 None if segment.rows.end == segment.bound => most,
                 None => most.min(segment.rows.end - end),
             };
-            let (mut lost, mut cost) = (behind, 0);
+            let next = used.peek().map_or(segment.rows.end, |next| next.start);
+            let (mut lost, mut rows) = (behind, 0);
             for (i, (gap, run)) in runs.iter().enumerate().rev() {
-                (lost, cost) = (lost + gap, cost + run.end - run.start);
-                if lost > most || best.as_ref().is_some_and(|b| b.cost <= cost) {
-                    if lost > most && best.as_ref().is_none_or(|b| cost < b.cost) {
+                (lost, rows) = (lost + gap, rows + run.end - run.start);
+                let least = best.as_ref().map(|b| b.cost);
+                let cheaper = |cost| least.is_none_or(|least| cost < least);
+                if lost > most {
+                    let cost = self.cost(pool, *gap, rows, end..next).filter(|&cost| cheaper(cost));
+                    if let Some(cost) = cost {
                         *best =
                             Some(Candidate { runs: runs[i..].iter().map(|r| r.1.clone()).collect(), cost });
                     }
+                }
+                if lost > most || !cheaper(Cost { stays_apart: false, rows }) {
                     break;
                 }
             }
@@ -102,5 +122,14 @@ impl Smart {
                 return;
             }
         }
+    }
+
+    /// What it costs to move so many rows, which have a gap with `lost` useless rows before and one behind; none if the pool runs
+    /// out of rows to write on the way: until the gap before is `W` rows wide, what moves gives nothing back.
+    fn cost(&self, pool: usize, lost: u64, rows: u64, behind: Range<u64>) -> Option<Cost> {
+        let needed = rows.min(self.space.width() - lost);
+        let writable = self.space.pool(pool).writable;
+        let elsewhere = writable - self.space.writable_in(behind);
+        (needed <= writable).then_some(Cost { stays_apart: needed > elsewhere, rows })
     }
 }

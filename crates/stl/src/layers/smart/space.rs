@@ -126,6 +126,11 @@ impl Space {
         self.pools.iter().map(|p| p.writable).sum()
     }
 
+    /// Writable rows among these.
+    pub(super) fn writable_in(&self, rows: Range<u64>) -> u64 {
+        self.writable.count_in(rows)
+    }
+
     /// The share of a pool's rows that can be written.
     pub(super) fn free_share(&self, pool: usize) -> f64 {
         let pool = &self.pools[pool];

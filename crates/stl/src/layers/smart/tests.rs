@@ -8,9 +8,14 @@ use std::sync::Arc;
 
 /// One zone of tracks of four blocks.
 fn layer(tracks: u32, options: &str) -> Box<dyn TranslationLayer> {
+    shingled(tracks, 2, options)
+}
+
+/// The same, where the head covers `width` tracks.
+fn shingled(tracks: u32, width: u32, options: &str) -> Box<dyn TranslationLayer> {
     let mut spec = model::load("tiny", |_| Err(String::new())).unwrap().spec().clone();
     spec.geometry = GeometrySpec::single_surface(vec![ZoneSpec::plain(tracks, 4)]);
-    spec.interference = Interference::tracks(2);
+    spec.interference = Interference::tracks(width);
     let drive = DriveModel::new(spec, Vec::new()).unwrap();
     build(&format!("smart{options}"), &BuildContext::new(Arc::new(drive))).unwrap().layer
 }
@@ -87,4 +92,21 @@ fn updated_tracks_keep_their_distance_while_there_is_room() {
         assert_eq!(layer.locate(&read).unwrap().0.0 / 4, row, "{options}");
         assert_eq!(write(&mut *layer, &mut plan, 13, 1), operations, "{options}");
     }
+}
+
+/// A full pool with a wide head, as a random load left it: while most rows that can be written lay behind the runs that were cheapest to
+/// move, each gathering left fewer, down to none.
+#[test]
+fn a_full_pool_gets_its_reserve_back() {
+    let (mut layer, mut plan) = (shingled(60, 5, ",overprovision=0%,spread=100%"), Plan::new(false, false));
+    // The track of each row, and one.
+    let owners = [
+        0, 20, 0, 0, 24, 36, 38, 27, 37, 25, 33, 26, 0, 28, 0, 16, 41, 21, 35, 32, 14, 0, 3, 19, 18, 0, 1, 4,
+        0, 29, 22, 6, 7, 0, 10, 0, 23, 2, 31, 15, 17, 5, 13, 30, 34, 0, 12, 11, 8, 9,
+    ];
+    let placed = (0..).zip(owners).filter(|o| o.1 > 0).map(|(row, owner)| records::placed(owner - 1, row));
+    layer.recover(&mut placed.chain([records::moved(8, 49)]), &mut plan);
+    assert_eq!(counted(&*layer, "free_tracks_to_write"), 10);
+    write(&mut *layer, &mut plan, 17, 98);
+    assert!(counted(&*layer, "free_tracks_to_write") >= 10);
 }
