@@ -18,6 +18,8 @@ pub const WINDOW: u32 = 128;
 
 /// The target's tag of an exchange of text that goes on.
 const TEXT_TAG: u32 = 1;
+/// The command that reads a unit attention, which is its data and no refusal (SPC).
+const REQUEST_SENSE: u8 = 0x03;
 
 /// What a session reads from.
 pub trait Wire: Read {
@@ -259,12 +261,16 @@ impl<'a, W: Write + Send> Session<'a, W> {
             return self.reject(&pdu, 0x06);
         }
         self.out.lock().open += 1;
-        if !matches!(cdb[0], 0x03 | 0x12 | 0xa0)
+        let (here, asks) = (unit_0(&pdu), cdb[0] == REQUEST_SENSE);
+        if !matches!(cdb[0], 0x12 | 0xa0)
+            && (here || !asks)
             && let Some(attention) = self.attention(resets)
         {
-            return self.answer(&pdu, 0, Err(attention.into()));
+            let (described, most) = (cdb[1] & 1 != 0, usize::from(cdb[4]));
+            let sense = || attention.data(described).into_iter().take(most).collect::<Vec<u8>>();
+            let told = if asks { Ok(sense()) } else { Err(attention.into()) };
+            return self.answer(&pdu, 0, told);
         }
-        let here = unit_0(&pdu);
         let needed = if here { data_out(disk, cdb) } else { 0 };
         if here && takes_exactly(disk, cdb) && u64::from(pdu.word(20)) != needed {
             return self.answer(&pdu, 0, Err(Sense::INVALID_FIELD.into()));

@@ -51,6 +51,29 @@ fn a_reset_ends_a_reservation_and_a_cold_one_the_session() {
     }
 }
 
+/// A host that asks by REQUEST SENSE is told of the reset in its data, in the form and length that it asks for, and once.
+#[test]
+fn request_sense_tells_of_a_reset_once() {
+    for (cdb, told) in [
+        ([0x03, 0, 0, 0, 14, 0], vec![0x70, 0, 6, 0, 0, 0, 0, 10, 0, 0, 0, 0, 0x29, 0]),
+        ([0x03, 1, 0, 0, 255, 0], vec![0x72, 6, 0x29, 0, 0, 0, 0, 0]),
+    ] {
+        let mut reset = Pdu::new(opcode::TASK).with(16, 50).with(24, 10);
+        reset.header[1] |= 5;
+        let sent = [
+            reset,
+            command(2, 11, 0x40, 255, &cdb),
+            command(3, 12, 0x40, 255, &cdb),
+            command(4, 13, 0, 0, &[0; 6]),
+        ];
+        let (_, out, _) = converse(&target(), NORMAL, &sent);
+        assert_eq!(out.iter().map(|p| p.header[3]).collect::<Vec<_>>(), [0; 4]);
+        assert_eq!(out[1].data, told);
+        let key = if cdb[1] == 0 { out[2].data[2] } else { out[2].data[1] };
+        assert_eq!(key, 0, "nothing is left to tell");
+    }
+}
+
 /// Another initiator takes the place of the one that holds a reservation: that one hears of it once.
 #[test]
 fn who_was_preempted_hears_of_it_once() {
