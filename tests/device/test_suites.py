@@ -75,7 +75,7 @@ FAILS = {"gaps": {"block/005", "block/008"}}
 @pytest.mark.full
 @pytest.mark.parametrize("kind", DISKS)
 def test_blktests_on_zoned_disks(make: Make, fast: Path, tmp_path: Path, kind: str) -> None:
-    need("fio", "blkzone", "xfs_io", "hexdump")
+    need("fio", "blkzone", "dmsetup", "xfs_io", "hexdump")
     named = os.environ.get("SMRLAB_BLKTESTS")
     if not named:
         pytest.skip("no blktests: set SMRLAB_BLKTESTS to its source, built")
