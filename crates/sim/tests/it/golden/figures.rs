@@ -188,7 +188,8 @@ pub(super) fn times(d: &Done) {
 pub(super) fn rates(d: &Done) {
     let makespan = (d.last_completion() - d.first_arrival()) as f64 / 1e9;
     let busy: u64 = d.media.iter().map(|o| o.end - o.start).sum();
-    let blocks: u64 = d.asked.iter().map(|a| a.blocks).sum();
+    let done = d.requests.iter().filter(|r| r.refusal.is_empty());
+    let blocks: u64 = done.map(|r| d.asked[r.id].blocks).sum();
     d.is("/makespan_s", makespan);
     if d.pauses {
         let served: u64 = d.requests.iter().map(|r| r.completion - r.start).sum();
@@ -334,7 +335,8 @@ pub(super) fn timeline(d: &Done) {
         add("refused", window(r.completion), if r.refusal.is_empty() { 0.0 } else { 1.0 });
         add("completions", window(r.completion), 1.0);
         add("iops", window(r.completion), 1e9 / width as f64);
-        add("mb_per_s", window(r.completion), (a.blocks * 512) as f64 / 1e6 / (width as f64 / 1e9));
+        let moved = if r.refusal.is_empty() { a.blocks } else { 0 };
+        add("mb_per_s", window(r.completion), (moved * 512) as f64 / 1e6 / (width as f64 / 1e9));
         add(if a.write { "write_blocks" } else { "read_blocks" }, window(r.completion), a.blocks as f64);
         (window(a.at)..window(r.completion)).for_each(|i| add("backlog", i, 1.0));
     }
