@@ -3,8 +3,8 @@
 use crate::{ArrayObserver, MemberId, MemberOp, MemberPlan, Queue, Ticket};
 use smrlab_drive::sched::Chosen;
 use smrlab_drive::scheduled::show;
-use smrlab_drive::{Drive, ScheduledDrive, Served};
-use smrlab_stl::{HostRequest, Refusal};
+use smrlab_drive::{Drive, Observer, OpDone, ScheduledDrive, Served};
+use smrlab_stl::{HostRequest, Pause, Refusal};
 use smrlab_units::{Blocks, HostOp, SimTime};
 
 /// A medium without interference: every request takes the latency, and one after the other takes the bandwidth.
@@ -133,6 +133,50 @@ fn catch_up<O: ArrayObserver>(drive: &mut Drive, now: SimTime, watch: &mut O) ->
     Ok(())
 }
 
+/// Tells what a drive finishes before it dies at `at`.
+struct UntilDeath<'a, O> {
+    at: SimTime,
+    watch: &'a mut O,
+}
+
+impl<O: Observer> Observer for UntilDeath<'_, O> {
+    type Error = O::Error;
+
+    const PLANS: bool = O::PLANS;
+
+    fn op(&mut self, done: &OpDone<'_>) {
+        if done.end <= self.at {
+            self.watch.op(done);
+        }
+    }
+
+    fn paused(&mut self, member: MemberId, request: Option<u64>, pause: &Pause, start: SimTime) {
+        if start + pause.time <= self.at {
+            self.watch.paused(member, request, pause, start);
+        }
+    }
+}
+
+/// Does a request of a drive that dies at `at`. Who watches is not told of a request that is not answered by then.
+#[cold]
+fn dispatch_dying<O: ArrayObserver>(
+    drive: &mut Drive,
+    (now, at): (SimTime, SimTime),
+    op: &MemberOp,
+    plan: &MemberPlan,
+    watch: &mut O,
+) -> Result<(Served, Option<Refusal>), O::Error> {
+    let executed = drive.dispatch(now, &op.request, &mut UntilDeath { at, watch });
+    let (served, refusal) = (executed.served, executed.plan.refusal());
+    if served.ack <= at {
+        watch.issued(now, op, plan, Some(&executed))?;
+    }
+    if served.end <= at {
+        show(drive, served.end, watch);
+    }
+    Ok((served, refusal))
+}
+
 /// How a request is done.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct How {
@@ -184,6 +228,9 @@ impl Slot {
                 if !how.by_step {
                     catch_up(drive, now, watch)?;
                 }
+                if let Some(at) = self.dies_at {
+                    return dispatch_dying(drive, (now, at), op, plan, watch).map(Some);
+                }
                 let executed = drive.dispatch(now, &op.request, watch);
                 let answer = (executed.served, executed.plan.refusal());
                 watch.issued(now, op, plan, Some(&executed))?;
@@ -203,7 +250,7 @@ impl Slot {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use smrlab_drive::{Observer, TimedPlan};
+    use smrlab_drive::TimedPlan;
     use smrlab_units::Lba;
 
     /// Latencies of requests pass side by side, their data one after the other: 100 us, and 1 us a block.
@@ -311,6 +358,37 @@ mod tests {
             let refusals: Vec<_> = answers(how, &writes, &mut ()).into_iter().map(|(_, why)| why).collect();
             assert_eq!(refusals, [None, Some(Refusal::Lost)], "{scheduler}");
         }
+    }
+
+    /// Notes when each media operation of the second drive ended.
+    #[derive(Default)]
+    struct Ends(Vec<u64>);
+
+    impl Observer for Ends {
+        type Error = std::convert::Infallible;
+
+        fn op(&mut self, done: &OpDone<'_>) {
+            if done.member == MemberId(1) {
+                self.0.push(done.end.0);
+            }
+        }
+    }
+
+    impl ArrayObserver for Ends {}
+
+    /// Forty requests of one drive come at once, and it dies when it has done some: what it had not finished by then it never does.
+    #[test]
+    fn a_drive_does_nothing_after_its_death() {
+        let requests: Vec<_> = (0..40).map(|i| (0, HostOp::Write, 1 + i * 80, 1)).collect();
+        let mut ends = [Ends::default(), Ends::default()];
+        for (ends, array) in ends.iter_mut().zip(["", ",fail=1@50ms"]) {
+            let array = format!("striped,disks=2,chunk=1blk{array}");
+            acks(("cmr", &array, "fcfs"), &requests, ends);
+        }
+        let [whole, cut] = ends.map(|e| e.0);
+        let before = whole.iter().take_while(|end| **end <= 50_000_000).count();
+        assert!((1..40).contains(&before) && whole.len() == 40, "{whole:?}");
+        assert_eq!(cut, whole[..before]);
     }
 
     /// Notes of each background step whether it was whole.

@@ -278,7 +278,10 @@ impl World {
                 let e = drive.dispatch(now, r, &mut ());
                 let (served, ops) = (e.served, e.plan.ops().len() as u64);
                 let told = Some((served.start.0, served.ack.0, op.member));
-                self.told.push(super::issued(now, &op, told));
+                // Who watches is told of no request that a drive's death cuts.
+                if self.members[op.member.at()].dies_at.is_none_or(|dead| served.ack <= dead) {
+                    self.told.push(super::issued(now, &op, told));
+                }
                 (served.ack, ops)
             }
             Member::Ssd(ssd) => {
