@@ -1,5 +1,6 @@
 //! `virtualguard`: updates in place; the tracks that they would destroy wait in a cache (Shafaei & Desnoyers 2017).
 
+mod away;
 mod clean;
 mod entry;
 mod records;
@@ -15,6 +16,7 @@ use crate::parts::split::ReadRuns;
 use crate::{
     Cause, Counted, Dir, Endpoint, Facts, HostRequest, Plan, Record, Refusal, StepEnd, TranslationLayer,
 };
+use away::Away;
 use smrlab_disk::{BandId, Bands, DriveModel};
 use smrlab_units::{Blocks, HostOp, Lba, Pba, SimTime};
 use std::collections::{BTreeMap, VecDeque};
@@ -81,7 +83,7 @@ pub struct VirtualGuard {
     /// PBAs at home that hold data, wherever their row is now.
     live: Live,
     /// Slot of a row that is away.
-    away: BTreeMap<Row, u32>,
+    away: Away,
     held: Vec<Option<Held>>,
     /// Rows in the order in which they went away, with their number; of some of them this is over, but not of the first.
     order: VecDeque<(Row, u64)>,
@@ -132,7 +134,7 @@ impl VirtualGuard {
             victim,
             idle,
             live: Live::default(),
-            away: BTreeMap::new(),
+            away: Away::new(),
             held: vec![None; slots],
             order: VecDeque::new(),
             by_band: BTreeMap::new(),
@@ -151,8 +153,9 @@ impl VirtualGuard {
         self.places.rows as u32
     }
 
+    #[inline]
     fn slot(&self, row: Row) -> Option<u32> {
-        self.away.get(&row).copied()
+        self.away.slot(row)
     }
 
     /// Where a block is now whose home is `home`, in `row`.
@@ -421,9 +424,7 @@ impl TranslationLayer for VirtualGuard {
     fn map_bytes(&self) -> u64 {
         let held = self.held.capacity() * size_of::<Option<Held>>();
         let order = self.order.capacity() * size_of::<(Row, u64)>();
-        // Nodes of the tree are two thirds full on the average.
-        let away = self.away.len() * size_of::<(Row, u32)>() * 3 / 2;
-        (self.live.set().bytes() + away + held + order) as u64 + self.free.bytes()
+        (self.live.set().bytes() + self.away.bytes() + held + order) as u64 + self.free.bytes()
     }
 
     fn counters(&self, out: &mut Counted) {

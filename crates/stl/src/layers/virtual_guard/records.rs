@@ -59,7 +59,7 @@ impl VirtualGuard {
     }
 
     fn give_back(&mut self, row: Row) {
-        let slot = self.away.remove(&row).expect("the row is away");
+        let slot = self.away.remove(row).expect("the row is away");
         self.held[slot as usize] = None;
         self.free.put(slot);
         // So that the first of them is away, and nobody has to look for it.
