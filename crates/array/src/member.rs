@@ -3,7 +3,7 @@
 use crate::{ArrayObserver, MemberId, MemberOp, MemberPlan, Queue, Ticket};
 use smrlab_drive::sched::Chosen;
 use smrlab_drive::scheduled::show;
-use smrlab_drive::{Drive, Observer, OpDone, ScheduledDrive, Served};
+use smrlab_drive::{Drive, Observer, OpDone, ScheduledDrive, Served, TimedPlan};
 use smrlab_stl::{HostRequest, Pause, Refusal};
 use smrlab_units::{Blocks, HostOp, SimTime};
 
@@ -157,7 +157,8 @@ impl<O: Observer> Observer for UntilDeath<'_, O> {
     }
 }
 
-/// Does a request of a drive that dies at `at`. Who watches is not told of a request that is not answered by then.
+/// Does a request of a drive that dies at `at`. Who watches is not told of a request that is not answered by then; what a drive goes on
+/// with after its answer ends with what it finished.
 #[cold]
 fn dispatch_dying<O: ArrayObserver>(
     drive: &mut Drive,
@@ -169,7 +170,11 @@ fn dispatch_dying<O: ArrayObserver>(
     let executed = drive.dispatch(now, &op.request, &mut UntilDeath { at, watch });
     let (served, refusal) = (executed.served, executed.plan.refusal());
     if served.ack <= at {
-        watch.issued(now, op, plan, Some(&executed))?;
+        let began = at.min(executed.began);
+        let last = executed.ends.iter().copied().filter(|end| *end <= at).fold(began, SimTime::max);
+        let ends: Vec<SimTime> = executed.ends.iter().map(|end| last.min(*end)).collect();
+        let until = Served { end: at.min(served.end), ..served };
+        watch.issued(now, op, plan, Some(&TimedPlan { ends: &ends, began, served: until, ..executed }))?;
     }
     if served.end <= at {
         show(drive, served.end, watch);
@@ -250,7 +255,6 @@ impl Slot {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use smrlab_drive::TimedPlan;
     use smrlab_units::Lba;
 
     /// Latencies of requests pass side by side, their data one after the other: 100 us, and 1 us a block.
