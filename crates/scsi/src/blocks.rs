@@ -40,8 +40,12 @@ fn span(call: &Call<'_>) -> Result<(Lba, Blocks), Sense> {
 fn moved(call: &Call<'_>) -> Result<(Lba, Blocks), Sense> {
     let (lba, blocks) = span(call)?;
     if blocks.bytes() > MOST_BYTES {
-        let at = if call.byte(0) >> 5 == 4 { 10 } else { 6 };
-        return Err(Sense::at_field(at));
+        // Where CDBs of 10, 12 and 16 bytes have their length, by the group of their code.
+        return Err(Sense::at_field(match call.byte(0) >> 5 {
+            4 => 10,
+            5 => 6,
+            _ => 7,
+        }));
     }
     Ok((lba, blocks))
 }

@@ -273,3 +273,17 @@ fn flushes_and_faults_reach_the_host() {
     smrlab_scsi::execute(&disk, crate::disk::HOST, &cdb(0x2a, 0, 40, 4), &data[..1100]).unwrap();
     assert_eq!(disk.ask(&cdb(0x28, 0, 40, 3)).unwrap(), [&data[..1024], &[0; 512]].concat());
 }
+
+/// More than one command moves: the sense points at the CDB's length.
+#[test]
+fn a_transfer_that_is_too_long_is_refused_at_its_length() {
+    let disk = Memory::new(9000 * 8, 4096);
+    let most: u16 = 8192;
+    let read10 = |n: u16| [&[0x28, 0, 0, 0, 0, 0, 0][..], &n.to_be_bytes(), &[0]].concat();
+    let read12 = |n: u32| [&[0xa8, 0, 0, 0, 0, 0][..], &n.to_be_bytes(), &[0, 0]].concat();
+    let read16 = |n: u32| [&[0x88, 0][..], &0u64.to_be_bytes(), &n.to_be_bytes(), &[0, 0]].concat();
+    assert_eq!(disk.ask(&read10(most)).unwrap().len(), 32 << 20);
+    assert_eq!(disk.ask(&read10(most + 1)).unwrap_err().field, Some(7));
+    assert_eq!(disk.ask(&read12(u32::from(most) + 1)).unwrap_err().field, Some(6));
+    assert_eq!(disk.ask(&read16(u32::from(most) + 1)).unwrap_err().field, Some(10));
+}
