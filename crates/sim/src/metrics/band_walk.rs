@@ -22,6 +22,9 @@ pub struct BandWalk {
     /// Others that were looked up, each at the number of the stretch of blocks in which it was asked for: to work a band out takes as long
     /// as to time an operation, and there is no need to where the head was lately.
     known: Box<[Known; KNOWN]>,
+    /// What was known of the same stretch before, the latest first: it may meet the end of a band, the space behind that, and the beginning
+    /// of the next one.
+    before: Box<[[Known; 2]]>,
     /// A stretch has two to this power of blocks: no more than a band.
     shift: u32,
     /// Operations that began in another band than the last one ended in.
@@ -33,7 +36,8 @@ impl BandWalk {
     pub fn new(bands: Bands) -> Self {
         let first = bands.band(BandId(0)).blocks.0;
         let known = Box::new(std::array::from_fn(|_| Known::default()));
-        let mut walk = Self { bands, here: 0..0, known, shift: first.max(1).ilog2(), switches: 0 };
+        let before = vec![<[Known; 2]>::default(); KNOWN].into();
+        let mut walk = Self { bands, here: 0..0, known, before, shift: first.max(1).ilog2(), switches: 0 };
         walk.go_to(0);
         walk
     }
@@ -49,11 +53,19 @@ impl BandWalk {
         self.here = if *in_band { blocks.clone() } else { pba..pba + 1 };
     }
 
-    #[cold]
+    /// Brings what is known of a block to the front of its stretch, or works it out.
+    #[inline(never)]
     fn look_up(&mut self, pba: u64, stretch: usize) {
+        let known = &mut self.known[stretch];
+        for before in &mut self.before[stretch] {
+            std::mem::swap(known, before);
+            if known.blocks.contains(&pba) {
+                return;
+            }
+        }
         let band = self.bands.around(Pba(pba));
         let in_band = band.is_some();
-        self.known[stretch] = Known { blocks: band.unwrap_or_else(|| self.bands.gap(Pba(pba))), in_band };
+        *known = Known { blocks: band.unwrap_or_else(|| self.bands.gap(Pba(pba))), in_band };
     }
 
     /// An operation was done.
