@@ -108,14 +108,16 @@ fn closing_and_asking_for_extents_write_what_the_buffer_took() {
 
 #[test]
 fn a_scheduler_serves_more_of_many_waiting_requests() {
-    // In modelled time: the same requests take less of it. Threads that a busy machine keeps from sending leave nothing to choose
-    // from, so one of a few tries is to show it.
-    let time = |scheduler: &str| {
-        let device = served("cmr", scheduler, 20.0);
-        scattered(&device, 8)
-    };
-    let tries: Vec<_> = std::iter::repeat_with(|| (time("fcfs"), time("sptf,depth=32"))).take(5).collect();
-    assert!(tries.iter().any(|(fcfs, sptf)| *sptf < fcfs * 0.9), "fcfs and sptf in s: {tries:?}");
+    // So slow that the threads of a busy machine come back long before the drive is done with what waits; one of a few tries is to
+    // show it.
+    let time = |scheduler: &str| scattered(&served("cmr", scheduler, 2.0), 3);
+    let mut tries = Vec::new();
+    let sooner = (0..5).any(|_| {
+        let (fcfs, sptf) = (time("fcfs"), time("sptf,depth=32"));
+        tries.push((fcfs, sptf));
+        sptf < fcfs * 0.9
+    });
+    assert!(sooner, "fcfs and sptf in s: {tries:?}");
 }
 
 #[test]
