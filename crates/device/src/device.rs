@@ -308,7 +308,7 @@ impl Device {
         self.zoned().map(|zoned| zoned.zones(from, out))
     }
 
-    /// Does something with the zone that begins at `zone`, or with all.
+    /// Does something with the zone that begins at `zone`; `None`: with all to which the action applies.
     ///
     /// # Errors
     /// The drive's refusal; when there are no zones.
@@ -323,7 +323,7 @@ impl Device {
         self.zones_act(action, zones)
     }
 
-    /// Does something with the zones of which `zones` has a block, or with all.
+    /// Does something with each of the zones of which `zones` has a block; `None`: with all to which the action applies.
     ///
     /// # Errors
     /// As [`zone`](Self::zone).

@@ -109,13 +109,15 @@ impl Layered {
         self.table.lock().scheduled.drive().layer().zones(from, out);
     }
 
-    /// Does something with the zones of which `zones` has a block, or with all.
+    /// Does something with each of the zones of which `zones` has a block; `None`: with all to which the action applies.
     ///
     /// # Errors
     /// The drive's refusal; what the store answers.
     pub fn zone(&self, call: Call<'_>, action: ZoneAction, zones: Option<Range<Lba>>) -> Result<SimTime> {
+        let all_zones = zones.is_none();
         let of = zones.unwrap_or(Lba(0)..Lba(self.blocks));
         let request = HostRequest::new(HostOp::Zone(action), of.start, Blocks(of.end.0 - of.start.0));
+        let request = HostRequest { all_zones, ..request };
         self.serve(call, request, HostBuffer::None)
     }
 

@@ -157,7 +157,8 @@ pub trait Disk {
     /// What the host is told.
     fn extents(&self, lba: Lba, out: &mut Extents<'_>) -> Done;
 
-    /// Does something with the zones of which `zones` has the blocks, all of which have write pointers; `None`: with all.
+    /// Does something with each of the zones of which `zones` has the blocks, all of which have write pointers, or with none of them; `None`: with
+    /// all to which the action applies.
     ///
     /// # Errors
     /// What the host is told; nothing changed then.

@@ -11,23 +11,6 @@ pub(crate) fn act(call: &Call<'_>) -> Answer {
     let action = action.ok_or(Sense::at_field(1))?;
     let all = call.byte(14) & 1 != 0;
     let zones = if all { None } else { Some(named(call)?) };
-    // A range of all blocks means ALL to a disk, which leaves empty zones as they are and passes over those that failed: to open or finish
-    // each of all zones cannot be said, and a zone that failed has to refuse by itself.
-    let whole = Lba(0)..Lba(call.facts().blocks.0);
-    if call.number(12, 2) > 1 && zones.as_ref() == Some(&whole) {
-        if matches!(action, ZoneAction::Open | ZoneAction::Finish) {
-            return Err(Sense::at_field(12));
-        }
-        let mut failed = None;
-        call.disk.zones(Lba(0), &mut |zone| {
-            let fails = matches!(zone.condition, ZoneCondition::ReadOnly | ZoneCondition::Offline);
-            failed = fails.then(|| zone.start..zone.end());
-            !fails
-        });
-        if failed.is_some() {
-            call.told(call.disk.zone(action, failed))?;
-        }
-    }
     call.told(call.disk.zone(action, zones)).map(|()| Vec::new())
 }
 

@@ -23,13 +23,15 @@ pub struct HostRequest {
     pub why: Cause,
     /// A write that is acknowledged only when it is on the medium, whatever caches are on.
     pub fua: bool,
+    /// A zone command that means each zone to which it applies, as ZBC's ALL does; its blocks are all that there are.
+    pub all_zones: bool,
 }
 
 impl HostRequest {
     /// A request of the host's, number 0, of stream 0.
     #[inline]
     pub const fn new(op: HostOp, lba: Lba, blocks: Blocks) -> Self {
-        Self { id: 0, op, lba, blocks, stream: 0, why: Cause::Host, fua: false }
+        Self { id: 0, op, lba, blocks, stream: 0, why: Cause::Host, fua: false, all_zones: false }
     }
 
     /// A flush.

@@ -84,12 +84,11 @@ impl Feed {
                 | op.index() as u64;
             let lane = &mut lanes[id as usize % 4];
             *lane = mix(mix(mix(*lane, arrival.0), lba.0), what);
-            let length = match op {
-                HostOp::Zone(_) if *blocks == Record::TO_END => self.host.0 - lba.0,
-                _ => u64::from(*blocks),
-            };
+            let to_end = matches!(op, HostOp::Zone(_)) && *blocks == Record::TO_END;
+            let length = if to_end { self.host.0 - lba.0 } else { u64::from(*blocks) };
             let request = HostRequest::new(*op, *lba, Blocks(length));
-            let request = HostRequest { id, stream: *stream, fua: *fua, ..request };
+            let all_zones = to_end && lba.0 == 0;
+            let request = HostRequest { id, stream: *stream, fua: *fua, all_zones, ..request };
             id += 1;
             request
         }));

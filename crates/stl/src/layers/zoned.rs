@@ -132,10 +132,9 @@ impl Zoned {
         }
     }
 
-    fn act(&mut self, action: ZoneAction, range: Range<u64>, plan: &mut Plan) {
+    fn act(&mut self, action: ZoneAction, r: &HostRequest, plan: &mut Plan) {
         let mut changed = Vec::new();
-        if let Err((why, at)) = self.table.act(action, range, &mut |zone, state| changed.push((zone, state)))
-        {
+        if let Err((why, at)) = self.table.act(action, r, &mut |zone, state| changed.push((zone, state))) {
             return plan.refuse(why, at);
         }
         for (zone, state) in changed {
@@ -162,7 +161,7 @@ impl TranslationLayer for Zoned {
             },
             HostOp::Write => self.write(r.lba, r.blocks, plan),
             HostOp::Append => self.append(r.lba, r.blocks, plan),
-            HostOp::Zone(action) => self.act(action, r.lba.span(r.blocks), plan),
+            HostOp::Zone(action) => self.act(action, r, plan),
             HostOp::Flush | HostOp::Discard => {}
         }
     }
@@ -198,7 +197,7 @@ impl TranslationLayer for Zoned {
                 return table.may_read(r.lba, r.blocks, self.limits.unrestricted_reads).map(|()| span);
             }
             HostOp::Zone(action) => {
-                table.act(action, span.clone(), &mut |_, _| {})?;
+                table.act(action, r, &mut |_, _| {})?;
                 r.lba
             }
             HostOp::Append => Self::append_at(table, r.lba)?,

@@ -125,10 +125,10 @@ impl Model {
 
     /// With some zones, or with all blocks of the drive.
     fn act(&mut self, action: ZoneAction, meant: &[usize], all: bool) -> bool {
-        if let [one] = meant {
+        let is = |z: &usize, condition| self.zones[*z].condition == condition;
+        if let ([one], false) = (meant, all) {
             return self.one(action, *one);
         }
-        let is = |z: &usize, condition| self.zones[*z].condition == condition;
         if !all {
             // Several zones: each of them or none.
             let mut after = self.clone();
@@ -172,8 +172,7 @@ impl Model {
                 });
             }
             HostOp::Zone(action) => {
-                let all = r.blocks.bytes() as usize == self.bytes.len();
-                return self.act(action, &self.meant(r), all);
+                return self.act(action, &self.meant(r), r.all_zones);
             }
             _ => {}
         }
@@ -225,9 +224,12 @@ impl Rig {
             15 => (HostOp::Discard, rng.below(all), 1 + rng.below(blocks)),
             16 => (action, rng.below(all), 1 + rng.below(all)),
             17 => (HostOp::Zone(ZoneAction::Reset), zone.span.start, blocks),
+            18 => (action, 0, all),
             _ => (action, zone.span.start, blocks),
         };
-        HostRequest::new(op, Lba(lba), Blocks(blocks.min(all - lba)))
+        let request = HostRequest::new(op, Lba(lba), Blocks(blocks.min(all - lba)));
+        let zones = matches!(op, HostOp::Zone(_)) && request.blocks.0 == all;
+        HostRequest { all_zones: zones && rng.below(2) == 0, ..request }
     }
 
     fn go(&mut self, r: &HostRequest, rng: &mut Rng, cuts: bool) {

@@ -175,16 +175,16 @@ impl Model {
         Ok(())
     }
 
-    fn act(&mut self, action: ZoneAction, lba: u64, blocks: u64) -> Result<(), &'static str> {
+    fn act(&mut self, action: ZoneAction, r: &HostRequest) -> Result<(), &'static str> {
+        let (lba, blocks) = (r.lba.0, r.blocks.0);
         let all = self.at(lba)..self.at(lba + blocks - 1) + 1;
         let zones: Vec<usize> = all.filter(|z| !self.zones[*z].gap).collect();
         match zones[..] {
             [] => return Err("unsupported"),
-            [zone] => return self.one(action, zone),
+            [zone] if !r.all_zones => return self.one(action, zone),
             _ => {}
         }
-        let end = self.zones.last().map_or(0, |z| z.start + z.blocks);
-        if (lba, blocks) != (0, end) {
+        if !r.all_zones {
             // Several zones: each of them or none.
             let mut after = self.clone();
             for zone in zones.into_iter().filter(|&z| !self.zones[z].conventional()) {
@@ -230,9 +230,12 @@ impl Model {
             11..=13 => (HostOp::Read, rng.below(all), 1 + rng.below(3 * zone.blocks)),
             14 => (HostOp::Zone(actions[rng.below(4) as usize]), rng.below(all), 1 + rng.below(all)),
             15 => (HostOp::Zone(ZoneAction::Open), zone.start, zone.blocks),
+            16 if rng.one_in(8) => (HostOp::Zone(actions[rng.below(4) as usize]), 0, all),
             _ => (HostOp::Zone(actions[rng.below(4) as usize]), zone.start, zone.blocks),
         };
-        HostRequest::new(op, Lba(lba), Blocks(blocks.min(all - lba)))
+        let request = HostRequest::new(op, Lba(lba), Blocks(blocks.min(all - lba)));
+        let zones = matches!(op, HostOp::Zone(_)) && request.blocks.0 == all;
+        HostRequest { all_zones: zones && rng.below(2) == 0, ..request }
     }
 
     /// A short write at the pointer of one of a few zones; any command where all are full.
@@ -248,7 +251,7 @@ impl Model {
 
     /// What the model makes of a command; reads fill `data`.
     pub(crate) fn expected(&mut self, r: &HostRequest, data: &mut [u8]) -> Option<&'static str> {
-        let (lba, blocks) = (r.lba.0, r.blocks.0);
+        let lba = r.lba.0;
         let done = match r.op {
             HostOp::Write => self.write(lba, data),
             HostOp::Append => {
@@ -260,7 +263,7 @@ impl Model {
                 }
             }
             HostOp::Read => self.read(lba, data),
-            HostOp::Zone(action) => self.act(action, lba, blocks),
+            HostOp::Zone(action) => self.act(action, r),
             _ => Ok(()),
         };
         done.err()

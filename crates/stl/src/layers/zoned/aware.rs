@@ -22,10 +22,9 @@ impl HostAware {
     }
 
     /// Does something with zones. What a zone held that is reset is discarded: no read brings it, and no cleaning moves it.
-    fn act(&mut self, action: ZoneAction, range: Range<u64>, plan: &mut Plan) {
+    fn act(&mut self, action: ZoneAction, r: &HostRequest, plan: &mut Plan) {
         let mut changed = Vec::new();
-        if let Err((why, at)) = self.table.act(action, range, &mut |zone, state| changed.push((zone, state)))
-        {
+        if let Err((why, at)) = self.table.act(action, r, &mut |zone, state| changed.push((zone, state))) {
             return plan.refuse(why, at);
         }
         for (zone, state) in changed {
@@ -47,7 +46,7 @@ impl TranslationLayer for HostAware {
 
     fn submit(&mut self, now: SimTime, r: &HostRequest, plan: &mut Plan) {
         let allowed = match r.op {
-            HostOp::Zone(action) => return self.act(action, r.lba.span(r.blocks), plan),
+            HostOp::Zone(action) => return self.act(action, r, plan),
             HostOp::Append => Err((Refusal::Unsupported, r.lba)),
             HostOp::Read => self.table.may_read(r.lba, r.blocks, self.limits.unrestricted_reads),
             HostOp::Write | HostOp::Discard => self.table.may_change(r.lba, r.blocks),

@@ -1,6 +1,6 @@
 //! The state machine of the zones: conditions, write pointers, the limit of open zones. It knows nothing of the medium.
 
-use crate::Refusal;
+use crate::{HostRequest, Refusal};
 use smrlab_units::{Blocks, Lba, Zone, ZoneAction, ZoneCondition, ZoneCounts, ZoneKind};
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -333,15 +333,16 @@ impl Table {
         Ok(())
     }
 
-    /// Does something with the zones of which `range` has a block; `changed` is told of each that a power cut would leave otherwise than before. Each must
-    /// be one that can be acted on, or nothing changes; of all blocks of the drive those zones are meant to which the action applies: open and
-    /// closed ones are finished, closed ones opened.
+    /// Does something with the zones of which a command has a block; `changed` is told of each that a power cut would leave otherwise than before. Each
+    /// must be one that can be acted on, or nothing changes. Of a command to all zones those are meant to which the action applies: open
+    /// and closed ones are finished, closed ones opened.
     pub(super) fn act(
         &mut self,
         action: ZoneAction,
-        range: Range<u64>,
+        r: &HostRequest,
         changed: &mut dyn FnMut(u64, ZoneState),
     ) -> Result<(), Refused> {
+        let range = r.lba.span(r.blocks);
         let first = self.shape.zone_of(range.start);
         // What begins in the gap behind a zone does not mean that zone.
         let first = first + u64::from(range.start >= self.shape.span(first).end);
@@ -349,21 +350,30 @@ impl Table {
         if zones.is_empty() {
             return Err((Refusal::Unsupported, Lba(range.start)));
         }
+        let with_pointers = zones.start.max(self.shape.conventional)..zones.end;
+        if r.all_zones {
+            return self.act_on_all(action, with_pointers, changed);
+        }
         if zones.end - zones.start == 1 {
             return self.act_on(action, zones.start, changed);
         }
-        let from = zones.start.max(self.shape.conventional);
-        if range.start > 0 || range.end < self.shape.blocks {
-            return self.act_on_each(action, from..zones.end, changed);
-        }
+        self.act_on_each(action, with_pointers, changed)
+    }
+
+    /// Acts on those zones to which the action applies.
+    fn act_on_all(
+        &mut self,
+        action: ZoneAction,
+        zones: Range<u64>,
+        changed: &mut dyn FnMut(u64, ZoneState),
+    ) -> Result<(), Refused> {
         let applies = |s: &ZoneState| match action {
             ZoneAction::Open => s.condition == Closed,
             ZoneAction::Close => s.condition.is_open(),
             ZoneAction::Finish => s.condition.is_open() || s.condition == Closed,
             ZoneAction::Reset => s.condition.is_open() || matches!(s.condition, Closed | Full),
         };
-        let meant: Vec<u64> =
-            (from..zones.end).filter(|z| self.state(*z).as_ref().is_some_and(applies)).collect();
+        let meant: Vec<u64> = zones.filter(|z| self.state(*z).as_ref().is_some_and(applies)).collect();
         if action == ZoneAction::Open && self.explicit + meant.len() as u64 > self.shape.most_open {
             return Err((Refusal::TooManyOpen, Lba(self.shape.span(meant[0]).start)));
         }
