@@ -127,7 +127,7 @@ impl Medium {
 }
 
 /// A checkpoint of which the runs are still to be copied, while writes go on: the new log has all of these, and replayed
-/// over the copy they give the medium as it is (see [`Shingle::copy_from`]).
+/// over the copy they give the medium as it is (see [`copy_from`](crate::shingle::Shingle::copy_from)).
 #[must_use]
 pub struct Begun<'a> {
     medium: &'a Medium,

@@ -12,6 +12,7 @@ mod layers;
 mod on_record;
 mod persistent_cache;
 mod power;
+mod restarts_on_record;
 mod scenarios;
 mod template;
 mod volatile;

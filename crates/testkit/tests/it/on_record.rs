@@ -18,6 +18,8 @@ use std::fmt::Write as _;
 use std::io::Write as _;
 use std::sync::Arc;
 
+const ON_RECORD: &str = include_str!("on_record.txt");
+
 /// Caches that are full often, and count what they hold down.
 const FULL_CACHES: &[&str] = &[
     "striped,disks=3,chunk=4blk,ssd_write=60blk,ssd_page=2blk,ssd_age=7,ssd_write_policy=lru-lfu",
@@ -28,17 +30,22 @@ const FULL_CACHES: &[&str] = &[
 
 /// What happens, as one number and two counts.
 #[derive(Default)]
-struct Seen {
-    digest: u64,
-    asked: u64,
-    operations: u64,
+pub(crate) struct Seen {
+    pub(crate) digest: u64,
+    pub(crate) asked: u64,
+    pub(crate) operations: u64,
 }
 
 impl Seen {
-    fn note(&mut self, words: &[u64]) {
+    pub(crate) fn note(&mut self, words: &[u64]) {
         for word in words {
             self.digest = (self.digest.rotate_left(5) ^ word).wrapping_mul(0x51_7C_C1_B7_27_22_0A_95);
         }
+    }
+
+    /// Notes what has no numbers of its own.
+    pub(crate) fn note_debug(&mut self, what: &dyn std::fmt::Debug) {
+        self.note(&format!("{what:?}").bytes().map(u64::from).collect::<Vec<_>>());
     }
 
     fn carried_out(&mut self, executed: &TimedPlan<'_>) {
@@ -50,9 +57,9 @@ impl Seen {
 
     fn asked(&mut self, at: SimTime, op: &MemberOp) {
         self.asked += 1;
-        let (r, what) = (&op.request, format!("{:?}", op.request.op));
+        let r = &op.request;
         self.note(&[at.0, op.member.0.into(), r.lba.0, r.blocks.0, r.why as u64, r.fua.into()]);
-        self.note(&what.bytes().map(u64::from).collect::<Vec<_>>());
+        self.note_debug(&r.op);
     }
 }
 
@@ -189,14 +196,15 @@ fn said(mut event_loop: EventLoop, requests: u64) -> String {
     out
 }
 
-fn held(name: &str, said: &str) -> Option<String> {
+/// What differs from the line of this name that is on record; `None`: nothing, or it was put on record now.
+pub(crate) fn held(on_record: &str, name: &str, said: &str) -> Option<String> {
     let line = format!("{name}: {said}");
     if let Some(path) = std::env::var_os("SMRLAB_RECORD") {
         let mut file = std::fs::OpenOptions::new().append(true).create(true).open(path).unwrap();
         file.write_all(format!("{line}\n").as_bytes()).unwrap();
         return None;
     }
-    let recorded = include_str!("on_record.txt").lines().find(|l| l.starts_with(&format!("{name}: ")));
+    let recorded = on_record.lines().find(|l| l.starts_with(&format!("{name}: ")));
     (recorded != Some(&line))
         .then(|| format!("it is\n{line}\nand on record is\n{}", recorded.unwrap_or("nothing")))
 }
@@ -209,7 +217,7 @@ fn arrays_do_what_is_on_record() {
         for scheduler in ["fcfs", "c-look,depth=8"] {
             let layer = if i % 2 == 0 { "cmr" } else { "rmw" };
             let own = event_loop(text, layer, scheduler, &drive).expect("fits");
-            wrong.extend(held(&format!("{text} / {layer}, {scheduler}"), &said(own, 500)));
+            wrong.extend(held(ON_RECORD, &format!("{text} / {layer}, {scheduler}"), &said(own, 500)));
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
@@ -221,7 +229,7 @@ fn arrays_of_zoned_drives_do_what_is_on_record() {
     let mut wrong = Vec::new();
     for (text, layer) in ZONED {
         let own = event_loop(text, layer, "fcfs", &drive).expect("fits");
-        wrong.extend(held(&format!("{text} / {layer}"), &said(own, 500)));
+        wrong.extend(held(ON_RECORD, &format!("{text} / {layer}"), &said(own, 500)));
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
@@ -232,7 +240,7 @@ fn layers_do_what_is_on_record() {
     for (name, drive) in drives::all().into_iter().filter(|d| ["tiny", "zones and skew"].contains(&d.0)) {
         for text in layers().into_iter().flat_map(|entry| entry.texts()) {
             let Some(own) = event_loop("single", &text, "fcfs", &drive) else { continue };
-            wrong.extend(held(&format!("{text} on {name}"), &said(own, 1000)));
+            wrong.extend(held(ON_RECORD, &format!("{text} on {name}"), &said(own, 1000)));
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
