@@ -9,9 +9,10 @@ use smrlab_array::{
     ArrayContext, ArrayObserver, EventLoop, Member, MemberId, MemberOp, MemberPlan, Schedule, Ssd, counted,
 };
 use smrlab_disk::{DriveModel, Model};
-use smrlab_drive::{Drive, DriveSetup, Observer, TimedPlan, sched};
+use smrlab_drive::{Drive, DriveSetup, Observer, TimedPlan, Wanted, assemble, sched};
 use smrlab_stl::{BuildContext, HostRequest, zones_of};
 use smrlab_testkit::{Rng, drives, layers};
+use smrlab_units::problems::Problems;
 use smrlab_units::{Blocks, HostOp, Lba, SimTime};
 use std::convert::Infallible;
 use std::fmt::Write as _;
@@ -134,11 +135,35 @@ fn event_loop(text: &str, layer: &str, scheduler: &str, drive: &Arc<DriveModel>)
     Some(EventLoop::new(built.array, members, spares, schedule, true))
 }
 
+/// A drive with all that its text says.
+fn of_drive(drive: &str, layer: &str, scheduler: &str) -> EventLoop {
+    let wanted = Wanted { drive, layer, scheduler, metadata: "nv", mechanics: None, medium: None, seed: 1 };
+    let mut problems = Problems::default();
+    let made = assemble(&wanted, |_| Err(String::new()), &smrlab_stl::build, &mut problems);
+    let (drive, scheduler) =
+        made.unwrap_or_else(|| panic!("{drive}, {layer}: {problems:?}")).start(true, true);
+    let array = smrlab_array::parse("single").unwrap();
+    let built = array.build(&ArrayContext::new(&[drive.layer().host_blocks()])).unwrap();
+    EventLoop::new(
+        built.array,
+        vec![Member::of_drive(drive, &scheduler)],
+        Vec::new(),
+        Schedule::default(),
+        true,
+    )
+}
+
 /// What it does with so many requests: bursts, pauses, and at last all that it has begun.
-fn said(mut event_loop: EventLoop, requests: u64) -> String {
+fn said(event_loop: EventLoop, requests: u64) -> String {
+    said_of(event_loop, requests, false)
+}
+
+/// As [`said`]; `on`: many requests go on where the one before ended, or end there.
+fn said_of(mut event_loop: EventLoop, requests: u64, on: bool) -> String {
     let (mut rng, mut seen, mut now) = (Rng::new(97), Seen::default(), SimTime::ZERO);
     let space = event_loop.array().host_blocks().0;
-    let (mut done, mut refused) = (0, 0);
+    let space = if on { space.min(20_000) } else { space };
+    let (mut done, mut refused, mut last) = (0, 0, 0);
     for id in 0..requests {
         let pause = match rng.below(40) {
             0 => 3_000_000_000,
@@ -156,6 +181,12 @@ fn said(mut event_loop: EventLoop, requests: u64) -> String {
         let blocks = 1 + rng.below(most);
         let near = if rng.one_in(3) { space } else { space.div_ceil(4).max(blocks) };
         let lba = rng.below(near - blocks + 1);
+        let lba = match if on { rng.below(6) } else { 5 } {
+            0..=2 if last + blocks <= space => last,
+            3 => last.saturating_sub(blocks),
+            _ => lba,
+        };
+        last = lba + blocks;
         let request = match op {
             HostOp::Flush => HostRequest::flush(),
             _ => HostRequest::new(op, Lba(lba), Blocks(blocks)),
@@ -193,6 +224,9 @@ fn said(mut event_loop: EventLoop, requests: u64) -> String {
         counted.iter().for_each(|(name, n)| _ = write!(out, " {name}={n}"));
     }
     _ = write!(out, " layers={bytes}");
+    for buffer in event_loop.members().filter_map(Member::drive).filter_map(Drive::buffer_counters) {
+        _ = write!(out, " {buffer:?}");
+    }
     out
 }
 
@@ -241,6 +275,36 @@ fn layers_do_what_is_on_record() {
         for text in layers().into_iter().flat_map(|entry| entry.texts()) {
             let Some(own) = event_loop("single", &text, "fcfs", &drive) else { continue };
             wrong.extend(held(ON_RECORD, &format!("{text} on {name}"), &said(own, 1000)));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Drives with buffers, costs of commands and of switches, and other orders of the queue.
+const DRIVES: &[&str] = &[
+    "tiny,write_cache=on,segments=8,cache_size=32KiB,command=0.1ms,bus=100",
+    "tiny,cache=on,write_cache=off,segments=4,cache_size=16KiB,read_ahead=track,bus=3",
+    "tiny,write_cache=on,segments=2,cache_size=64KiB,read_ahead=off,zero_latency=on,bus=50",
+    "tiny,cache=on,segments=6,cache_size=48KiB,read_ahead=cylinder,head_switch=2ms,write_settle=1ms",
+    "tiny,cache=on,segments=6,cache_size=48KiB,read_ahead=two-tracks,read_overhead=0.2ms,write_overhead=0.3ms",
+    "tiny,cache=on,segments=3,cache_size=96KiB,read_ahead=segment,zero_latency=on,rpm=5400,command=0.5ms,bus=8",
+    "tiny,cache=off,command=0.4ms,bus=20,zero_latency=on",
+    "seagate-st8000as0002,capacity=1GiB",
+    "seagate-exos-x24,capacity=1GiB",
+    "seagate-exos-2x18-half,capacity=1GiB,segments=16",
+];
+
+#[test]
+fn drives_do_what_is_on_record() {
+    let mut wrong = Vec::new();
+    for drive in DRIVES {
+        for (layer, scheduler) in [("cmr", "fcfs"), ("cmr", "sptf,depth=8"), ("s-block", "look,depth=4")] {
+            let own = of_drive(drive, layer, scheduler);
+            wrong.extend(held(
+                ON_RECORD,
+                &format!("{drive}, {layer}, {scheduler}"),
+                &said_of(own, 800, true),
+            ));
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
