@@ -7,7 +7,7 @@
 mod bench;
 
 use crate::harness::{BYTES, new_data, random_request};
-use crate::{PlainMedium, Rng};
+use crate::{Digest, PlainMedium, Rng};
 use bench::{Bench, Disk, Flash, range};
 use smrlab_array::{
     Array, ArrayContext, Buffers, BuiltArray, EventLoop, Member, MemberId, Schedule, Ssd, Stop,
@@ -140,6 +140,11 @@ impl ArrayHarness {
     /// Member requests carried out.
     pub fn done(&self) -> u64 {
         self.bench.done
+    }
+
+    /// All member requests and records so far.
+    pub fn digest(&self) -> Digest {
+        self.bench.digest
     }
 
     /// Sends a request; it is carried out by [`step`](Self::step).

@@ -1,6 +1,6 @@
 //! Random requests through a layer on bytes, everything read back.
 
-use crate::{PlainMedium, Rng};
+use crate::{Digest, PlainMedium, Rng};
 use smrlab_disk::DriveModel;
 use smrlab_stl::registry::{build_as, find};
 use smrlab_stl::{
@@ -47,7 +47,7 @@ pub struct Harness {
     twin_plan: Plan,
     exec: Executor,
     now: SimTime,
-    digest: u64,
+    digest: Digest,
     keeps_data: bool,
 }
 
@@ -88,13 +88,13 @@ impl Harness {
             twin_plan: Plan::new(false, false),
             exec: Executor::default(),
             now: SimTime::ZERO,
-            digest: 0xcbf2_9ce4_8422_2325,
+            digest: Digest::default(),
             keeps_data: capabilities.keeps_data,
         })
     }
 
     /// A digest of all operations so far.
-    pub fn digest(&self) -> u64 {
+    pub fn digest(&self) -> Digest {
         self.digest
     }
 
@@ -129,9 +129,7 @@ impl Harness {
         assert_eq!(a.extents(), b.extents(), "{text}: {what}: other extents");
         assert_eq!(a.cleanings(), b.cleanings(), "{text}: {what}: other cleanings");
         for op in a.ops() {
-            for word in [op.dir as u64, op.cause as u64, op.pba.0, op.blocks.0] {
-                self.digest = (self.digest ^ word).wrapping_mul(0x0100_0000_01b3);
-            }
+            self.digest.note(&[op.dir as u64, op.cause as u64, op.pba.0, op.blocks.0]);
         }
         let end = self.context.drive.geometry().blocks().0;
         let inside = |op: &MediaOp| op.pba.0 + op.blocks.0 <= end && op.blocks.0 > 0;

@@ -3,6 +3,7 @@
 
 pub mod array;
 pub mod cuts;
+pub mod digest;
 pub mod drives;
 pub mod harness;
 pub mod medium;
@@ -13,6 +14,7 @@ pub mod volatile;
 
 pub use array::ArrayHarness;
 pub use cuts::{Cuts, Losses};
+pub use digest::Digest;
 pub use harness::{Harness, Workload};
 pub use medium::PlainMedium;
 pub use power::{Outage, PowerCuts};

@@ -1,6 +1,6 @@
 //! The bytes of an array's members: what they are asked for is carried out on plain media.
 
-use crate::PlainMedium;
+use crate::{Digest, PlainMedium};
 use smrlab_array::{ArrayObserver, Buffers, MemberId, MemberOp, MemberPlan, OpPart, Records, Ticket};
 use smrlab_drive::{Observer, TimedPlan};
 use smrlab_stl::{Executor, HostBuffer, HostRequest, OpId};
@@ -42,11 +42,15 @@ pub(super) struct Bench {
     pub(super) buffers: Buffers,
     pub(super) records: Records,
     pub(super) done: u64,
+    pub(super) digest: Digest,
 }
 
 impl Bench {
     /// What a member is asked for.
-    fn asked(&self, op: &MemberOp, plan: &MemberPlan) -> Sent {
+    fn asked(&mut self, op: &MemberOp, plan: &MemberPlan) -> Sent {
+        let r = &op.request;
+        self.digest.note(&[op.member.0.into(), r.id, r.lba.0, r.blocks.0, r.why as u64, r.fua.into()]);
+        self.digest.note_debug(&(r.op, plan.parts(op)));
         let data = match op.request.op {
             HostOp::Write => self.buffers.gather(plan, op),
             HostOp::Read => vec![0x22; op.request.blocks.bytes() as usize],
@@ -147,6 +151,10 @@ impl ArrayObserver for Bench {
 
     fn planned(&mut self, _: SimTime, plan: &MemberPlan) {
         self.records.append(plan.records());
+        for r in plan.records().iter() {
+            self.digest.note(&[r.tag.into()]);
+            self.digest.note(r.words);
+        }
         self.buffers.planned(plan);
     }
 }

@@ -2,11 +2,11 @@
 
 use smrlab_stl::{BuildContext, HostRequest, Metadata, Plan};
 use smrlab_testkit::medium::DESTROYED;
-use smrlab_testkit::{BlockState, ByteMedia, ByteMedium, Harness, Rng, Workload, drives, layers};
+use smrlab_testkit::{BlockState, ByteMedia, ByteMedium, Digest, Harness, Rng, Workload, drives, layers};
 use smrlab_units::{Blocks, HostOp, Lba, Pba, SimTime};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-fn run(text: &str, drive: &str, requests: u64) -> Option<u64> {
+fn run(text: &str, drive: &str, requests: u64) -> Option<Digest> {
     let all = drives::all();
     let (_, drive) = all.iter().find(|d| d.0 == drive).expect("a drive of the kit");
     let mut h = Harness::new(text, drive, Metadata::Nv).ok()?;

@@ -11,7 +11,7 @@ use smrlab_array::{
 use smrlab_disk::{DriveModel, Model};
 use smrlab_drive::{Drive, DriveSetup, Observer, TimedPlan, Wanted, assemble, sched};
 use smrlab_stl::{BuildContext, HostRequest, zones_of};
-use smrlab_testkit::{Rng, drives, layers};
+use smrlab_testkit::{Digest, Rng, drives, layers};
 use smrlab_units::problems::Problems;
 use smrlab_units::{Blocks, HostOp, Lba, SimTime};
 use std::convert::Infallible;
@@ -22,7 +22,7 @@ use std::sync::Arc;
 const ON_RECORD: &str = include_str!("on_record.txt");
 
 /// Caches that are full often, and count what they hold down.
-const FULL_CACHES: &[&str] = &[
+pub(crate) const FULL_CACHES: &[&str] = &[
     "striped,disks=3,chunk=4blk,ssd_write=60blk,ssd_page=2blk,ssd_age=7,ssd_write_policy=lru-lfu",
     "striped,disks=2,chunk=4blk,ssd_read=30blk,ssd_page=1blk,ssd_read_policy=arc",
     "full-stripe,disks=4,chunk=2blk,segment=6,stripes=wait,ssd_write=120blk,ssd_page=2blk",
@@ -32,35 +32,24 @@ const FULL_CACHES: &[&str] = &[
 /// What happens, as one number and two counts.
 #[derive(Default)]
 pub(crate) struct Seen {
-    pub(crate) digest: u64,
+    pub(crate) digest: Digest,
     pub(crate) asked: u64,
     pub(crate) operations: u64,
 }
 
 impl Seen {
-    pub(crate) fn note(&mut self, words: &[u64]) {
-        for word in words {
-            self.digest = (self.digest.rotate_left(5) ^ word).wrapping_mul(0x51_7C_C1_B7_27_22_0A_95);
-        }
-    }
-
-    /// Notes what has no numbers of its own.
-    pub(crate) fn note_debug(&mut self, what: &dyn std::fmt::Debug) {
-        self.note(&format!("{what:?}").bytes().map(u64::from).collect::<Vec<_>>());
-    }
-
     fn carried_out(&mut self, executed: &TimedPlan<'_>) {
         for (op, end) in executed.plan.ops().iter().zip(executed.ends) {
             self.operations += 1;
-            self.note(&[op.pba.0, op.blocks.0, op.dir as u64, op.cause as u64, end.0]);
+            self.digest.note(&[op.pba.0, op.blocks.0, op.dir as u64, op.cause as u64, end.0]);
         }
     }
 
     fn asked(&mut self, at: SimTime, op: &MemberOp) {
         self.asked += 1;
         let r = &op.request;
-        self.note(&[at.0, op.member.0.into(), r.lba.0, r.blocks.0, r.why as u64, r.fua.into()]);
-        self.note_debug(&r.op);
+        self.digest.note(&[at.0, op.member.0.into(), r.lba.0, r.blocks.0, r.why as u64, r.fua.into()]);
+        self.digest.note_debug(&r.op);
     }
 }
 
@@ -101,7 +90,7 @@ impl ArrayObserver for Seen {
     }
 
     fn cleaned(&mut self, kind: &'static str, from: SimTime, to: SimTime, relocated: u64) {
-        self.note(&[kind.len() as u64, from.0, to.0, relocated]);
+        self.digest.note(&[kind.len() as u64, from.0, to.0, relocated]);
     }
 }
 
@@ -199,13 +188,13 @@ fn said_of(mut event_loop: EventLoop, requests: u64, on: bool) -> String {
     while let Some(d) = event_loop.next_done() {
         done += 1;
         refused += u64::from(d.refusal.is_some());
-        seen.note(&[d.request.id, d.arrival.0, d.start.0, d.ack.0, d.ops, d.refusal.is_some().into()]);
+        seen.digest.note(&[d.request.id, d.arrival.0, d.start.0, d.ack.0, d.ops, d.refusal.is_some().into()]);
     }
     let array = event_loop.array();
     let mut allocated = 0;
     array.allocated(Lba(0), Blocks(space), &mut |r| allocated += r.end - r.start);
     let mut out = format!(
-        "{done} done {refused} refused; {} asked, {} operations, {} ns, {:016x}; {allocated} of {space} allocated, {} bytes;",
+        "{done} done {refused} refused; {} asked, {} operations, {} ns, {}; {allocated} of {space} allocated, {} bytes;",
         seen.asked,
         seen.operations,
         event_loop.now().0,
