@@ -60,7 +60,7 @@ fuzz: .setup/cargo-fuzz/bin/cargo-fuzz
 	PATH="$(CURDIR)/.setup/cargo-fuzz/bin:$$PATH" tools/fuzz.sh $(or $(FUZZ),60) $(or $(FUZZED),scsi iscsi)
 
 test-python: .setup/venv-test .setup/native
-	$(BIN)/pytest -n 3
+	$(BIN)/pytest -n 3 --dist loadgroup
 
 test-zones: .setup/packages-zones .setup/guest-kernel .setup/guest-kernel-6.1 .setup/venv-test .setup/native
 	cargo test --quiet -p smrlab-testkit --test it -- zoned

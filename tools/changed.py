@@ -95,14 +95,14 @@ def steps(paths: list[str]) -> list[list[str]]:
         out.append(["cargo", "fmt", "--all", "--check"])
     out += [["cargo", "test", "--quiet", "-p", name] for name in order if name in crates.tested and name in own]
     if tests and not engine:
-        out.append([str(BIN / "pytest"), "-n", "3", *tests])
+        out.append([str(BIN / "pytest"), "-n", "3", "--dist", "loadgroup", *tests])
     out += [["cargo", "test", "--quiet", "-p", name] for name in order if name in crates.tested and name not in own]
     if own:
         out.append(
             ["cargo", "clippy", "--quiet", *(f"-p{c}" for c in sorted(own)), "--all-targets", "--", "-D", "warnings"]
         )
     if engine:
-        out += [["make", "--silent", ".setup/native"], [str(BIN / "pytest"), "-n", "3", *tests]]
+        out += [["make", "--silent", ".setup/native"], [str(BIN / "pytest"), "-n", "3", "--dist", "loadgroup", *tests]]
     return out
 
 

@@ -18,6 +18,13 @@ ROOT = Path(__file__).resolve().parents[2]
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """The tests of a group share what takes long to start. pytest-xdist 3.8 parts them with pytest 9.2, unsaid."""
+    if getattr(item.config.option, "loadgroup", False):
+        for mark in item.iter_markers("xdist_group"):
+            assert item.nodeid.endswith(f"@{mark.args[0]}"), "pytest-xdist does not keep the tests of a group together"
+
+
 @pytest.fixture(autouse=True)
 def no_kept_prefills(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tests neither fill the user's cache folder nor depend on it."""
