@@ -16,6 +16,7 @@ mod loads;
 mod measured;
 mod members;
 mod nested;
+mod on_record;
 mod prefill_cache;
 mod recovery;
 mod results;

@@ -79,7 +79,7 @@ pub(crate) struct Done {
     seen: RefCell<BTreeSet<String>>,
 }
 
-fn rows(dir: &Path, name: &str) -> Vec<Vec<Field>> {
+pub(crate) fn rows(dir: &Path, name: &str) -> Vec<Vec<Field>> {
     let file = std::fs::File::open(dir.join(name)).unwrap();
     let reader = SerializedFileReader::new(file).unwrap();
     let fields = reader.metadata().file_metadata().schema().get_fields();
@@ -114,7 +114,7 @@ fn text(field: &Field) -> &str {
 }
 
 /// A folder of this run's own, of whatever test.
-fn scratch() -> PathBuf {
+pub(crate) fn scratch() -> PathBuf {
     static RUNS: AtomicUsize = AtomicUsize::new(0);
     let run = RUNS.fetch_add(1, Ordering::Relaxed);
     let dir = std::env::temp_dir().join(format!("smrlab-golden-{}-{run}", std::process::id()));
