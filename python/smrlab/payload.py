@@ -73,8 +73,21 @@ def columns(table: pa.Table) -> dict[str, Floats]:
     for name in table.column_names:
         column = table.column(name)
         if pa.types.is_floating(column.type) or pa.types.is_integer(column.type):
-            out[name] = column.cast(pa.float64()).to_numpy(zero_copy_only=False)
+            out[name] = floats(column)
     return out
+
+
+def floats(column: pa.ChunkedArray) -> Floats:
+    """Numbers as floats, nulls as NaN. `to_numpy` does the same, and first loads pandas wherever that is installed."""
+    parts = [np.empty(0)]
+    for chunk in filter(len, column.cast(pa.float64()).chunks):
+        bitmap, data = chunk.buffers()
+        part = np.frombuffer(data, np.float64)[chunk.offset :][: len(chunk)]
+        if chunk.null_count:
+            there = np.unpackbits(np.frombuffer(bitmap, np.uint8), bitorder="little")[chunk.offset :][: len(chunk)]
+            part = np.where(there, part, np.nan)
+        parts.append(part)
+    return np.concatenate(parts)
 
 
 def timeline(table: pa.Table | None, drives: int = 1) -> dict[str, list[float | None]] | None:

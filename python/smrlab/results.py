@@ -100,15 +100,16 @@ class Result(Section):
     def table(self, name: str) -> pa.Table | None:
         """The named table, or None where the run did not record it."""
         import pyarrow as pa
-        import pyarrow.parquet as pq
+
+        from . import parquet
 
         if name in self._tables:
-            return pq.read_table(io.BytesIO(self._tables[name]))
+            return parquet.read(io.BytesIO(self._tables[name]))
         path = self._folder / f"{name}.parquet" if self._folder else None
         if path is None or not path.is_file():
             return None
         try:
-            return pq.read_table(path)
+            return parquet.read(path)
         except (pa.ArrowInvalid, OSError) as e:
             raise InputError(f"{path}: not a readable Parquet file ({e})") from None
 

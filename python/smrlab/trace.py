@@ -169,12 +169,12 @@ class Trace:
         """All requests as a table, in memory."""
         import tempfile
 
-        import pyarrow.parquet as pq
+        from . import parquet
 
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "trace.parquet"
             self.save(path)
-            return pq.read_table(path)
+            return parquet.read(path)
 
     def __repr__(self) -> str:
         """What it is made of, and what is done to it."""

@@ -18,7 +18,7 @@ from selenium.webdriver.support.wait import WebDriverWait
 
 from smrlab import compare, run
 from smrlab.errors import InputError
-from smrlab.payload import drives, heatmap, histogram, timeline
+from smrlab.payload import drives, floats, heatmap, histogram, timeline
 from smrlab.plots.figures import shown_end
 from smrlab.report import write_report
 from smrlab.results import Results
@@ -269,6 +269,16 @@ def test_distribution_reaches_one_at_the_last_edge() -> None:
     assert histogram(pa.Table.from_pylist(rows)) == {
         "response": {"x": [1, 2, 4, 8], "f": [0, 0.5, 0.75, 1], "tail": [1, 0.5, 0.25, 0], "n": [4]}
     }
+
+
+def test_numbers_are_those_that_arrow_gives() -> None:
+    parts = [[1.0, None, 3.0], [], [None] * 9 + [7.0], [2.0, 4.0]]
+    chunks = [pa.array(part, pa.float64()) for part in parts]
+    column = pa.chunked_array([chunks[0], chunks[1], chunks[2].slice(1, 9), chunks[3].slice(1)])
+    for kind in (pa.float64(), pa.int32()):
+        numbers = column.cast(kind)
+        wanted = numbers.cast(pa.float64()).to_numpy(zero_copy_only=False)
+        np.testing.assert_array_equal(floats(numbers), wanted)
 
 
 def test_reads_and_writes_add_up_to_all_responses() -> None:

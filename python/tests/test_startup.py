@@ -36,6 +36,14 @@ def test_a_command_loads_only_what_it_needs(args: tuple[str, ...]) -> None:
     assert modules(*args) & set(HEAVY) == set()
 
 
+def test_what_a_report_shows_is_read_without_pandas() -> None:
+    pytest.importorskip("pandas")
+    code = "import sys, smrlab\nfrom smrlab.payload import runs_payload\n"
+    code += "runs_payload([smrlab.run('synth:uniform,requests=1', drive='tiny', wrap='capacity')])\n"
+    code += "sys.exit('pandas' in sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
 def test_help_of_all_commands_loads_no_plots() -> None:
     assert modules("--help") & set(HEAVY) == {"rich"}
 

@@ -42,9 +42,9 @@ def _read(path: Path) -> Iterator[dict[str, Any]]:
                 for row in csv.DictReader(file):
                     yield {k: _value(v) for k, v in row.items() if v != ""}
         case ".parquet":
-            import pyarrow.parquet as pq
+            from .. import parquet
 
-            for row in pq.read_table(path).to_pylist():
+            for row in parquet.read(path).to_pylist():
                 yield {k: v for k, v in row.items() if v is not None}
         case other:
             raise ValueError(f"'{other}' is none of .toml, .json, .csv, .parquet")

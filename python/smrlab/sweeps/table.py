@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from smrlab import keys
+from smrlab import keys, parquet
 from smrlab.errors import InputError
 from smrlab.secret import hidden
 
@@ -116,7 +116,7 @@ def _packed(table: pa.Table) -> bytes:
 def _read(store: Store, name: str) -> pa.Table | None:
     data = store.read(name)
     try:
-        return pq.read_table(io.BytesIO(data)) if data else None
+        return parquet.read(io.BytesIO(data)) if data else None
     except pa.ArrowInvalid:
         return None
 
