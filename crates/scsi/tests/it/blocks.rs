@@ -286,4 +286,10 @@ fn a_transfer_that_is_too_long_is_refused_at_its_length() {
     assert_eq!(disk.ask(&read10(most + 1)).unwrap_err().field, Some(7));
     assert_eq!(disk.ask(&read12(u32::from(most) + 1)).unwrap_err().field, Some(6));
     assert_eq!(disk.ask(&read16(u32::from(most) + 1)).unwrap_err().field, Some(10));
+    // A check of the medium moves nothing to or from the host, and may be longer; what is compared byte by byte is moved.
+    let verify16 =
+        |how: u8| [&[0x8f, how][..], &0u64.to_be_bytes(), &8193u32.to_be_bytes(), &[0, 0]].concat();
+    assert_eq!(disk.ask(&verify16(0)), Ok(Vec::new()));
+    assert_eq!(disk.tell(&verify16(6), &[0; 4096]), Ok(Vec::new()));
+    assert_eq!(disk.ask(&verify16(2)).unwrap_err().field, Some(10));
 }

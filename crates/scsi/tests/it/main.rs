@@ -6,4 +6,5 @@ mod naive;
 mod pages;
 mod random;
 mod reservations;
+mod table;
 mod zones;

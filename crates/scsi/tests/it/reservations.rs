@@ -182,6 +182,22 @@ fn those_that_stay_hear_of_another_type() {
     assert_eq!(hears(&disk, C), Some(Sense::RESERVATIONS_RELEASED));
 }
 
+/// Of a reservation that the registered hosts shared they hear when its holder ends it with its registration; of others they had nothing. Where
+/// all of them hold it, it goes on.
+#[test]
+fn those_that_shared_a_reservation_hear_when_its_holder_leaves() {
+    for keeps in Keeps::ALL {
+        let disk = registered();
+        assert_eq!(out(&disk, A, RESERVE, keeps as u8, [10, 0]), DONE);
+        assert_eq!(out(&disk, A, REGISTER, 0, [10, 0]), DONE);
+        let shared = matches!(keeps, Keeps::WritesRegistrantsOnly | Keeps::AccessRegistrantsOnly);
+        assert_eq!(hears(&disk, B), shared.then_some(Sense::RESERVATIONS_RELEASED), "{keeps:?}");
+        assert_eq!([hears(&disk, A), hears(&disk, C)], [None; 2], "{keeps:?}");
+        let all = matches!(keeps, Keeps::WritesAllRegistrants | Keeps::AccessAllRegistrants);
+        assert_eq!((write(&disk, B), write(&disk, C)), (true, !all), "{keeps:?}");
+    }
+}
+
 #[test]
 fn clear_ends_everything() {
     let disk = registered();
