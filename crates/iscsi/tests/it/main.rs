@@ -2,8 +2,10 @@
 
 mod chap;
 mod headers;
+mod listening;
 mod reserving;
 mod text;
+mod window;
 mod workers;
 
 use proptest::prelude::*;

@@ -1,0 +1,82 @@
+//! Connections over the loopback device: who has a session, and when it ends.
+
+use super::*;
+use smrlab_iscsi::listener::listen;
+use std::io::Write;
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// An initiator that has logged in.
+struct Initiator(TcpStream);
+
+impl Initiator {
+    /// Logs in as `name`, from the port with this ISID.
+    fn comes(to: SocketAddr, name: &str, isid: u8) -> Self {
+        let mut stream = TcpStream::connect(to).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+        let text = format!("InitiatorName={name}\0TargetName={NAME}\0");
+        let mut login = Pdu { data: text.into_bytes(), ..Pdu::new(opcode::LOGIN | 0x40) };
+        (login.header[1], login.header[13]) = (0x87, isid);
+        pdu::write(&mut stream, &login, &login.data, Digests::default()).unwrap();
+        let answer = pdu::read(&mut stream, Digests::default(), 1 << 20).unwrap();
+        assert_eq!((answer.opcode(), answer.header[36]), (opcode::LOGIN_RESPONSE, 0));
+        Self(stream)
+    }
+
+    /// The status of a command of six bytes; `None`: the connection is gone.
+    fn asks(&mut self, number: u32, code: u8) -> Option<u8> {
+        let pdu = command(1, number, 0, 0, &[code, 0, 0, 0, 0, 0]);
+        pdu::write(&mut self.0, &pdu, &[], Digests::default()).ok()?;
+        self.0.flush().ok()?;
+        pdu::read(&mut self.0, Digests::default(), 1 << 20).ok().map(|answer| answer.header[3])
+    }
+
+    /// Asks from command `number` on until it is not a conflict any more; the number of the next command.
+    fn waits(&mut self, number: u32) -> u32 {
+        let free = (number..number + 1000).find(|number| {
+            std::thread::sleep(Duration::from_millis(5));
+            self.asks(*number, READY) == GOOD
+        });
+        free.unwrap() + 1
+    }
+
+    /// Until the target has ended the connection.
+    fn ends(mut self) {
+        assert_eq!(self.0.read(&mut [0]).unwrap_or(0), 0);
+    }
+}
+
+/// RESERVE of SPC-2, which lasts as long as the session of its host; TEST UNIT READY shows it to others.
+const RESERVE: u8 = 0x16;
+const READY: u8 = 0x00;
+const GOOD: Option<u8> = Some(0x00);
+const CONFLICT: Option<u8> = Some(0x18);
+
+/// A host has one session from each of its ports: a new login ends the old one, and what that reserved.
+#[test]
+fn a_session_ends_with_its_connection_or_with_the_next_login_of_its_port() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let at = listener.local_addr().unwrap();
+    listen(Arc::new(target()), listener).unwrap();
+    let (mut first, mut other) = (Initiator::comes(at, "iqn.a", 1), Initiator::comes(at, "iqn.b", 1));
+    assert_eq!((first.asks(0, RESERVE), first.asks(1, READY)), (GOOD, GOOD));
+    assert_eq!(other.asks(0, READY), CONFLICT);
+    // Another port of the same host is another nexus: both sessions go on.
+    let mut second = Initiator::comes(at, "iqn.a", 2);
+    assert_eq!((second.asks(0, READY), first.asks(2, READY)), (CONFLICT, GOOD));
+    let mut again = Initiator::comes(at, "iqn.a", 1);
+    first.ends();
+    let next = other.waits(1);
+    assert_eq!((again.asks(0, RESERVE), other.asks(next, READY)), (GOOD, CONFLICT));
+    // After a logout the target ends the connection, and the reservation with it.
+    pdu::write(&mut again.0, &logout(1), &[], Digests::default()).unwrap();
+    let answer = pdu::read(&mut again.0, Digests::default(), 1 << 20).unwrap();
+    assert_eq!(answer.opcode(), opcode::LOGOUT_RESPONSE);
+    again.ends();
+    assert_eq!((other.asks(next + 1, READY), second.asks(1, READY)), (GOOD, GOOD));
+    // So does what goes away without one.
+    assert_eq!(second.asks(2, RESERVE), GOOD);
+    drop(second);
+    other.waits(next + 2);
+}
