@@ -14,6 +14,7 @@ mod exactness;
 mod fuzzed;
 mod large;
 mod lent;
+mod on_record;
 mod parts;
 mod power;
 mod power_loss;

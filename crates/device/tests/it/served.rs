@@ -13,7 +13,7 @@ fn config(layer: &str, store: StoreKind) -> Config {
 }
 
 /// In memory where that is possible: much of this is made durable again and again.
-fn scratch() -> tempfile::TempDir {
+pub(crate) fn scratch() -> tempfile::TempDir {
     let fast = Path::new("/dev/shm");
     if fast.is_dir() { tempfile::tempdir_in(fast) } else { tempfile::tempdir() }.unwrap()
 }
