@@ -90,6 +90,11 @@ fn the_printed_formula_is_wrong_at_45_of_732_boundaries() {
     assert_eq!((all, differ, outside, pairs), (732, 45, 45, 21));
 }
 
+/// How much further than its sector a write reaches on one side: often not at all.
+fn any_phi() -> impl Strategy<Value = u64> {
+    prop_oneof![Just(0), 0..REVOLUTION / 4]
+}
+
 proptest! {
     /// Within a zone every victim track is hit sector by sector, one to one; across zones it is covered.
     #[test]
@@ -122,7 +127,7 @@ proptest! {
     /// block destroys what overlaps its angle on the neighbouring tracks.
     #[test]
     fn extents_agree_with_a_walk_from_block_to_block(
-        spec in any_spec(), k in 1u32..4, phi in prop_oneof![Just((0, 0)), (0..REVOLUTION / 4, 0..REVOLUTION / 4)], at in 0u64..4000, n in 1u64..60
+        spec in any_spec(), k in 1u32..4, phi in (any_phi(), any_phi()), at in 0u64..4000, n in 1u64..60
     ) {
         let g = Geometry::new(spec).unwrap();
         let p = PhysicalProfile { s_id: k, s_od: 1, phi_cw: phi.0, phi_ccw: phi.1, wave: 0 };

@@ -73,7 +73,7 @@ fn any_walkable() -> impl Strategy<Value = GeometrySpec> {
     })
 }
 
-fn any_mechanics() -> impl Strategy<Value = MechanicsSpec> {
+pub(crate) fn any_mechanics() -> impl Strategy<Value = MechanicsSpec> {
     let time = || prop_oneof![Just(0u64), Just(2_083_333), 0u64..20_000_000].prop_map(SimTime);
     (1u32..20_000, time(), time(), time(), time()).prop_map(
         |(rpm, seek, write, head_switch, write_settle)| MechanicsSpec {

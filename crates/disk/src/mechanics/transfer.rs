@@ -437,10 +437,12 @@ impl Mechanics {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::spec_7200;
+    use super::super::tests::{any_mechanics, spec_7200};
     use super::super::{Distance, Model, SeekCurve};
     use super::*;
+    use crate::geometry::tests::any_spec;
     use crate::geometry::{Geometry, GeometrySpec, ZoneSpec};
+    use proptest::prelude::*;
     use std::sync::Arc;
 
     /// Where seeks go by blocks, a transfer that goes on with the next block makes none; where they go by cylinders it makes one.
@@ -455,6 +457,28 @@ mod tests {
             // A head switch takes 0.7 ms at least, whatever the distance.
             let times = [false, true].map(|changes| m.switch_time(Dir::Read, 1, changes));
             assert_eq!(times, [seek, seek.max(700)].map(|us| us * 1000), "{distance:?}");
+        }
+    }
+
+    proptest! {
+        /// In every model, whatever is slipped and remapped.
+        #[test]
+        fn a_transfer_leaves_the_head_over_its_last_block(
+            spec in any_spec(), mech in any_mechanics(), transfers in proptest::collection::vec((0u64..3000, 1u64..90), 1..6)
+        ) {
+            let g = Arc::new(Geometry::new(spec).unwrap());
+            for model in [Model::Full, Model::NoRotation, Model::Instant] {
+                let mut m = Mechanics::new(g.clone(), &mech, model).unwrap();
+                for &(pba, n) in &transfers {
+                    let pba = pba % g.blocks().0;
+                    let n = n.min(g.blocks().0 - pba);
+                    m.service(m.head.ready, Dir::Read, Pba(pba), Blocks(n));
+                    let last = Pba(pba + n - 1);
+                    let place = m.target(last);
+                    prop_assert_eq!((m.head.cylinder, m.head.surface), (place.cylinder, place.surface));
+                    prop_assert_eq!(m.head.track, g.track_of(last));
+                }
+            }
         }
     }
 }

@@ -134,6 +134,44 @@ fn ranges_are_checked_by_field() {
     assert!(e.contains("mechanics.rpm: 0 is not accepted"), "{e}");
 }
 
+/// All that is said of a controller, by hand: blocks are of half a KiB, 512 bytes in 4 us are 128 MB/s.
+#[test]
+fn what_a_controller_says_of_itself() {
+    let us = |a, b| [SimTime::from_us(a), SimTime::from_us(b)];
+    let buffer = BufferSpec {
+        segments: 7,
+        segment_blocks: 257,
+        read_ahead_blocks: 96,
+        write_segments: 3,
+        zero_latency: [true, true],
+        ..BufferSpec::PLAIN
+    };
+    let c = ControllerSpec {
+        read_miss: us(1, 2),
+        read_hit: us(3, 3),
+        write_miss: us(4, 5),
+        write_hit: us(6, 7),
+        done: us(8, 9),
+        bus: us(4, 0),
+        buffer,
+        ..ControllerSpec::NONE
+    };
+    let told: Vec<String> =
+        c.describe().into_iter().map(|(name, words)| format!("{name}: {words}")).collect();
+    assert_eq!(
+        told,
+        [
+            "command: once a command: read 1us (2us after a write), in the buffer 3us; write 4us (5us after a write), \
+             into the buffer 6us (7us after a write); at the end 8us and 9us",
+            "bus: reads 128.0 MB/s, writes no time, beside the medium",
+            "cache: 7 segments of 128.5 KiB",
+            "read-ahead: segment, 48 KiB at most",
+            "write cache: on, 3 writes; flush and FUA wait for the medium, what was not flushed may be lost with the power",
+            "zero latency: reads and writes",
+        ]
+    );
+}
+
 /// A buffer's segments have blocks, and what it costs is told for reads and for writes.
 #[test]
 fn a_buffer_is_checked_and_described() {
