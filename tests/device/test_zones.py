@@ -143,12 +143,15 @@ def test_the_tests_of_libzbc_and_the_page_that_counts_them(make: Make, tmp_path:
 def generic(place: Path, target: str) -> tuple[Path, dict[str, str]]:
     """A node, and an environment in which SCSI commands for it reach the target."""
     need("cc", "mknod")
-    preload, node = place / "sgio.so", place / "sg"
-    source = Path(__file__).parent / "sgio.c"
-    if run("cc", "-O1", "-shared", "-fPIC", "-o", preload, source, "-liscsi", "-ldl", check=False).returncode:
+    preload, commands, node = place / "sgio.so", place / "sgio_iscsi.so", place / "sg"
+    here = Path(__file__).parent
+    compiled = ("cc", "-O1", "-shared", "-fPIC", "-o")
+    run(*compiled, preload, here / "sgio.c", "-ldl")
+    if run(*compiled, commands, here / "sgio_iscsi.c", "-liscsi", check=False).returncode:
         pytest.skip("missing: libiscsi-dev")
     run("mknod", node, "c", "1", "3")
-    return node, {**os.environ, "LD_PRELOAD": str(preload), "SGIO_NODE": str(node), "SGIO_URL": target}
+    known = {"SGIO_COMMANDS": str(commands), "SGIO_NODE": str(node), "SGIO_URL": target}
+    return node, {**os.environ, **known, "LD_PRELOAD": str(preload)}
 
 
 def test_sg3_utils_reads_the_log_pages(make: Make, tmp_path: Path) -> None:
