@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
+import json
 import math
+import shlex
+import time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import fsspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -14,11 +19,12 @@ import pytest
 from commands import Invoke
 from drawn import curves, named
 
-from smrlab import InputError, __version__, mounts, outdir, stores, tables
+from smrlab import InputError, __version__, cli, mounts, outdir, stores, tables
 from smrlab.cli import probe, validate
 from smrlab.devices import Device
 from smrlab.plots import style
 from smrlab.sweeps import task
+from smrlab.sweeps.inputs import Columns
 from smrlab.sweeps.samples import sampled
 from smrlab.sweeps.store import Store
 from smrlab.work import Job
@@ -185,3 +191,100 @@ def test_what_was_validated_is_drawn_in_milliseconds(tmp_path: Path, monkeypatch
     assert np.asarray(axes.lines[0].get_ydata()).tolist() == [1, 8]
     assert (axes.get_xlabel(), axes.get_ylabel()) == ("request", "simulated less measured (ms)")
     assert [validate._cell(v) for v in (None, 0.123456, 7, "x")] == ["", "0.1235", "7", "x"]
+
+
+def test_events_of_a_device_are_lines(smrlab: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of one that is served what it says, of one that died what was written down, with a word on that."""
+    events = [
+        {"time_s": 3723, "kind": "destroyed-read", "block": 0, "text": "a [read]"},
+        {"time_s": 86399, "kind": "cut", "block": None, "text": "x" * 200},
+    ]
+    lines = f"01:02:03 destroyed-read block 0: a [read]\n23:59:59 cut: {'x' * 200}\n"
+    state = {"runs": True}
+    monkeypatch.setattr("time.localtime", time.gmtime)
+    monkeypatch.setattr(Device, "named", classmethod(lambda _, name: Device(Path(name))))
+    monkeypatch.setattr(Device, "running", lambda _: state["runs"])
+    monkeypatch.setattr(Device, "died", lambda _: not state["runs"])
+    monkeypatch.setattr(Device, "ask", lambda _, what: events if what == "events" else None)
+    monkeypatch.setattr(Device, "last_events", lambda _: events[1:])
+    ended = smrlab("device", "events", "d")
+    assert (ended.status, ended.out, ended.err) == (0, lines, "")
+    state["runs"] = False
+    ended = smrlab("device", "events", "d")
+    assert (ended.status, ended.out) == (0, lines.splitlines(keepends=True)[1])
+    assert ended.err == "d died, restart with: smrlab device start d; these are its last events\n"
+    assert json.loads(smrlab("device", "events", "d", "--json").out)["events"] == events[1:]
+
+
+def test_the_demo_shows_the_command_that_it_runs(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """What is run is what is shown, and takes the place of what was there."""
+    from smrlab.cli import demo
+
+    ran: list[list[str]] = []
+
+    def build(words: list[str]) -> Any:
+        assert words[0] == "compare"
+        return lambda all_words, standalone_mode: ran.append([*all_words, str(standalone_mode)])
+
+    monkeypatch.setattr(cli, "build", build)
+    monkeypatch.chdir(tmp_path)
+    demo.demo(Path("some where"))
+    (words,) = ran
+    shown = shlex.split(capsys.readouterr().out)
+    assert (shown[:3], words) == (["$", "smrlab", "compare"], [*shown[2:], "--force", "False"])
+    options = list(itertools.pairwise(shown))
+    assert ("--out", "some where") in options
+    assert [value for name, value in options if name == "--layer"] == list(demo.LAYERS)
+    (trace,) = [value for name, value in options if name == "--trace"]
+    assert Path(trace).samefile(demo.trace())
+    assert all(pair in options for pair in zip(demo.HOW[::2], demo.HOW[1::2], strict=True))
+
+
+def test_a_figure_of_a_sweep_needs_an_axis(smrlab: Invoke, tmp_path: Path) -> None:
+    """One without the other is refused before anything runs, even before a file is read."""
+    spec = tmp_path / "s.toml"
+    spec.write_text(
+        '[base]\ndrive = "tiny"\ntrace = ["synth:uniform,requests=20"]\nlayer = "cmr"\n'
+        '[grid]\nstall = ["100ms", "500ms"]\n'
+    )
+    refused = smrlab("sweep", "run", spec, "--out", tmp_path / "r", "--plot", "response_mean_ms")
+    assert (refused.status, refused.out, (tmp_path / "r").exists()) == (2, "", False)
+    assert "--plot needs --against SETTING: what is on the x axis" in refused.err
+    for words in (["--against", "stall"], ["--plot", "response_mean_ms", "--against", "stall"], []):
+        assert "--out DIR or URL is missing" in smrlab("sweep", "run", spec, *words).err
+
+
+def test_who_runs_on_a_cluster_is_named_after_its_scheduler() -> None:
+    """Two schedulers never take each other's runs for their own."""
+    pytest.importorskip("distributed")
+    from smrlab.executors.cluster import Cluster
+
+    def owner(scheduler: str) -> str:
+        client = SimpleNamespace(scheduler_info=lambda **_: {"id": scheduler}, run=lambda *_, **__: {})
+        return Cluster(client).owner
+
+    assert [owner(name) for name in ("Scheduler-1", "Scheduler-2")] == ["dask-Scheduler-1", "dask-Scheduler-2"]
+
+
+def test_files_of_a_recording_are_copied_beside_each_other(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """In the order of their names, each with its bytes, and a pattern that names all of them in the trace's place."""
+    monkeypatch.setenv("SMRLAB_INPUTS", str(tmp_path))
+    there = fsspec.filesystem("memory")
+    texts = {"b.spc": b"0,8,512,w,0.5\n" * 3, "a.spc": b"0,0,512,w,0.25\n"}
+    for name, text in texts.items():
+        there.pipe_file(f"/recording/{name}", text)
+    for source, names, pattern in (
+        ("*.spc", ["a.spc", "b.spc"], "[0-9][0-9][0-9][0-9]-*"),
+        ("b.spc", ["b.spc"], "0000-b.spc"),
+    ):
+        columns = Columns(f"memory://recording/{source}:spc", "stamp", alone=False)
+        made = columns.here()
+        copies = {f"{i:04}-{name}": texts[name] for i, name in enumerate(names)}
+        found = {p.name: p.read_bytes() for p in made.place.iterdir() if p.name != "note.json"}
+        assert found == copies
+        assert columns.instead(made) == f"{made.place}/{pattern}:spc"
+        assert sorted(p.name for p in made.place.glob(pattern)) == sorted(copies)
+        assert made.bytes == made.note["moved"] == sum(map(len, copies.values()))
+        assert len(made.note["digests"]) == len(set(made.note["digests"])) == len(names)
