@@ -28,47 +28,52 @@ impl Extent {
     }
 }
 
-/// An extent but for its LBA; short, because trees are read from memory. Packets have fewer than 2^32 blocks.
+/// An extent as it is kept: short, because trees are read from memory. Packets have fewer than 2^32 blocks.
 #[derive(Clone, Copy, Debug)]
-struct ExtentPlace {
+#[repr(C, packed(4))]
+struct Row {
+    lba: u64,
     packet: u32,
     at: u32,
     blocks: u32,
 }
 
+impl Row {
+    fn new(e: &Extent) -> Self {
+        Self { lba: e.lba, packet: e.packet, at: e.at as u32, blocks: e.blocks as u32 }
+    }
+
+    fn extent(&self) -> Extent {
+        Extent { lba: self.lba, blocks: self.blocks.into(), packet: self.packet, at: self.at.into() }
+    }
+
+    fn end(&self) -> u64 {
+        self.lba + u64::from(self.blocks)
+    }
+}
+
+/// Extents of a leaf at most.
+const ROWS: usize = 32;
+
 /// Extents by LBA; they never overlap.
 #[derive(Clone, Debug, Default)]
 pub struct Extents {
-    map: BTreeMap<u64, ExtentPlace>,
-    /// Those that are being taken out; empty between changes.
-    found: Vec<Extent>,
-}
-
-fn extent((&lba, c): (&u64, &ExtentPlace)) -> Extent {
-    Extent { lba, blocks: c.blocks.into(), packet: c.packet, at: c.at.into() }
-}
-
-fn place(e: &Extent) -> ExtentPlace {
-    ExtentPlace { packet: e.packet, at: e.at as u32, blocks: e.blocks as u32 }
+    /// Leaves, each by the LBA of the first of its extents, which are ascending; none is empty. So what begins at or before a block
+    /// is in the last leaf that does, and a change is made there with no further look at the tree.
+    leaves: BTreeMap<u64, Vec<Row>>,
 }
 
 impl Extents {
-    /// The last extent that begins before `end`, if it reaches beyond `start`.
-    #[inline]
-    fn last_in(&self, span: &Range<u64>) -> Option<Extent> {
-        self.map.range(..span.end).next_back().map(extent).filter(|e| e.end() > span.start)
-    }
-
     /// The parts of extents that lie in `span`, ascending.
+    #[inline]
     pub fn within(&self, span: Range<u64>) -> impl Iterator<Item = Extent> + '_ {
-        // Mostly none or one: then no others are looked for.
-        let last = self.last_in(&span);
-        let others = last.filter(|e| e.lba > span.start).map(|last| {
-            let before = self.map.range(..span.start).next_back().map(extent);
-            let between = self.map.range(span.start..last.lba).map(extent);
-            before.filter(|e| e.end() > span.start).into_iter().chain(between)
-        });
-        others.into_iter().flatten().chain(last).map(move |e| e.within(&span))
+        let leaf = self.leaves.range(..=span.start).next_back().map_or(&[][..], |(_, leaf)| leaf);
+        let from = leaf.partition_point(|e| e.end() <= span.start);
+        let goes_on = leaf.last().is_none_or(|e| e.lba < span.end) && span.start + 1 < span.end;
+        let others = goes_on.then(|| self.leaves.range(span.start + 1..span.end));
+        let others = others.into_iter().flatten().flat_map(|(_, leaf)| leaf);
+        let rows = leaf[from..].iter().chain(others).take_while(move |e| e.lba < span.end);
+        rows.map(move |e| e.extent().within(&span))
     }
 
     /// Takes out whatever lies in `span`; `gone` is told each part, descending.
@@ -76,70 +81,111 @@ impl Extents {
         if span.is_empty() {
             return;
         }
-        // Only the last one can reach behind the span, and only the first one in front of it. So the map is looked at once for those
-        // that are in, and once for each of them.
-        let mut all = std::mem::take(&mut self.found);
-        all.extend(self.map.range(..span.end).rev().map(extent).take_while(|e| e.end() > span.start));
-        if let Some(last) = all.first().filter(|last| last.end() > span.end) {
-            self.put(last.within(&(span.end..last.end())));
-        }
-        for e in all.drain(..) {
-            gone(e.within(&span));
-            if e.lba < span.start {
-                self.put(Extent { blocks: span.start - e.lba, ..e });
-            } else {
-                self.map.remove(&e.lba);
+        while let Some((&key, leaf)) = self.leaves.range_mut(..span.end).next_back() {
+            let to = leaf.partition_point(|e| e.lba < span.end);
+            let from = leaf[..to].partition_point(|e| e.end() <= span.start);
+            if from == to {
+                return;
+            }
+            leaf[from..to].iter().rev().for_each(|e| gone(e.extent().within(&span)));
+            let (first, last) = (leaf[from].extent(), leaf[to - 1].extent());
+            let front = (first.lba < span.start).then(|| Row::new(&first.within(&(first.lba..span.start))));
+            let behind = (last.end() > span.end).then(|| Row::new(&last.within(&(span.end..last.end()))));
+            leaf.splice(from..to, front.into_iter().chain(behind));
+            if leaf.len() > ROWS || leaf.first().is_none_or(|e| e.lba != key) {
+                self.settle(key);
+            }
+            if key <= span.start {
+                return;
             }
         }
-        self.found = all;
     }
 
-    fn put(&mut self, e: Extent) {
-        self.map.insert(e.lba, place(&e));
+    /// Puts a leaf that was changed where it belongs.
+    fn settle(&mut self, key: u64) {
+        let Some(mut leaf) = self.leaves.remove(&key) else { return };
+        if leaf.len() > ROWS {
+            let upper = leaf.split_off(ROWS / 2);
+            self.leaves.insert(upper[0].lba, upper);
+        }
+        if let Some(first) = leaf.first() {
+            self.leaves.insert(first.lba, leaf);
+        }
     }
 
     /// Puts in an extent, of whose blocks none may be in.
     pub fn insert(&mut self, e: Extent) {
         debug_assert!(e.blocks > 0 && self.within(e.lba..e.end()).next().is_none());
-        self.put(e);
+        let Some((&key, leaf)) = self.leaves.range_mut(..e.lba).next_back() else {
+            // It begins before all others, which the first leaf does from now on.
+            let mut first = self.leaves.pop_first().map_or_else(Vec::new, |(_, leaf)| leaf);
+            first.insert(0, Row::new(&e));
+            self.leaves.insert(e.lba, first);
+            return self.settle(e.lba);
+        };
+        leaf.insert(leaf.partition_point(|other| other.lba < e.lba), Row::new(&e));
+        if leaf.len() > ROWS {
+            self.settle(key);
+        }
     }
 
     /// Puts in an extent instead of whatever lies there; `gone` is told each part of that, descending.
     pub fn replace(&mut self, e: Extent, mut gone: impl FnMut(Extent)) {
-        // What is written again is mostly written as it was: then one look will do.
-        match self.map.range_mut(..e.end()).next_back() {
-            Some((&lba, c)) if lba == e.lba && u64::from(c.blocks) == e.blocks => {
-                gone(extent((&lba, c)));
-                *c = place(&e);
-                return;
+        if let Some((&key, leaf)) = self.leaves.range_mut(..=e.lba).next_back() {
+            let at = leaf.partition_point(|old| old.end() <= e.lba);
+            match leaf.get_mut(at) {
+                // What is written again is mostly written as it was.
+                Some(old) if old.lba == e.lba && u64::from(old.blocks) == e.blocks => {
+                    gone(old.extent());
+                    *old = Row::new(&e);
+                    return;
+                }
+                Some(next) if next.lba >= e.end() => {
+                    leaf.insert(at, Row::new(&e));
+                    if leaf.len() > ROWS {
+                        self.settle(key);
+                    }
+                    return;
+                }
+                _ => {}
             }
-            Some((&lba, c)) if lba + u64::from(c.blocks) > e.lba => self.remove(e.lba..e.end(), gone),
-            _ => {}
         }
+        self.remove(e.lba..e.end(), gone);
         self.insert(e);
     }
 
     /// Makes one extent of the one that begins at `lba` and the one before it, where that goes on in it.
     pub fn join(&mut self, lba: u64) {
-        let Some(&second) = self.map.get(&lba) else { return };
-        let Some((&first, before)) = self.map.range_mut(..lba).next_back() else { return };
-        let follows = first + u64::from(before.blocks) == lba
-            && (before.packet, before.at + before.blocks) == (second.packet, second.at);
+        let mut leaves = self.leaves.range_mut(..=lba);
+        let Some((&key, leaf)) = leaves.next_back() else { return };
+        let i = leaf.partition_point(|e| e.lba < lba);
+        let Some(&second) = leaf.get(i).filter(|e| e.lba == lba) else { return };
+        let before = if i > 0 {
+            leaf.get_mut(i - 1)
+        } else {
+            leaves.next_back().and_then(|(_, leaf)| leaf.last_mut())
+        };
+        let Some(before) = before else { return };
+        let follows =
+            before.end() == lba && (before.packet, before.at + before.blocks) == (second.packet, second.at);
         if follows && let Some(both) = before.blocks.checked_add(second.blocks) {
             before.blocks = both;
-            self.map.remove(&lba);
+            leaf.remove(i);
+            if i == 0 {
+                self.settle(key);
+            }
         }
     }
 
     /// All extents, ascending.
     pub fn iter(&self) -> impl Iterator<Item = Extent> {
-        self.map.iter().map(extent)
+        self.leaves.values().flatten().map(Row::extent)
     }
 
     /// Bytes on the heap, estimated.
     pub fn bytes(&self) -> u64 {
-        // Nodes of the tree are two thirds full on the average.
-        (self.map.len() * (size_of::<ExtentPlace>() + size_of::<u64>()) * 3 / 2) as u64
+        // Leaves are two thirds full on the average.
+        (self.leaves.values().map(Vec::len).sum::<usize>() * size_of::<Row>() * 3 / 2) as u64
     }
 }
 
@@ -160,15 +206,35 @@ mod tests {
         assert_eq!(map.iter().collect::<Vec<_>>(), [e(10, 5, 1, 0), e(15, 1, 1, 6), e(16, 1, 2, 7)]);
     }
 
+    #[test]
+    fn what_goes_on_in_another_leaf_is_one_extent_too() {
+        let many = 5 * ROWS as u64;
+        let single = |i: u64| Extent { lba: 10 + i, blocks: 1, packet: 1, at: i };
+        let rising: Vec<_> = (0..many).collect();
+        let falling: Vec<_> = rising.iter().rev().copied().collect();
+        for order in [&rising, &falling] {
+            for joins in [&rising, &falling] {
+                let mut map = Extents::default();
+                order.iter().for_each(|&i| map.insert(single(i)));
+                assert!(map.leaves.len() > 2 && map.iter().eq((0..many).map(single)));
+                joins.iter().for_each(|&i| map.join(10 + i));
+                assert_eq!(map.iter().collect::<Vec<_>>(), [Extent { blocks: many, ..single(0) }]);
+            }
+        }
+    }
+
     /// Against a packet and an offset for each block.
     #[test]
     fn agrees_with_a_plain_array() {
-        let (mut map, mut plain, mut rng) = (Extents::default(), vec![None; 200], Rng::new(5));
-        for packet in 1..3000u32 {
-            let lba = rng.below(190);
-            let most = if rng.one_in(6) { 190 - lba } else { 9 };
+        const SPACE: usize = 2000;
+        let (mut map, mut plain, mut rng) = (Extents::default(), vec![None; SPACE], Rng::new(5));
+        let mut most_leaves = 0;
+        for packet in 1..8000u32 {
+            let lba = rng.below(SPACE as u64 - 10);
+            let most = if rng.one_in(60) { SPACE as u64 - 10 - lba } else { 9 };
             let blocks = 1 + rng.below(most);
             let span = lba as usize..(lba + blocks) as usize;
+            let mut seen: Vec<_> = map.within(lba..lba + blocks).collect();
             let mut gone: Vec<Extent> = Vec::new();
             let removes = rng.one_in(3);
             if removes {
@@ -176,19 +242,24 @@ mod tests {
             } else {
                 map.replace(Extent { lba, blocks, packet, at: 7 }, |e| gone.push(e));
             }
-            assert!(gone.is_sorted_by(|a, b| a.lba > b.lba));
-            let mut before = vec![None; 200];
+            seen.reverse();
+            assert!(gone == seen && gone.is_sorted_by(|a, b| a.lba > b.lba));
+            let leaves = map.leaves.iter();
+            assert!(leaves.clone().all(|(&key, leaf)| leaf[0].lba == key && leaf.len() <= ROWS));
+            most_leaves = most_leaves.max(leaves.len());
+            let mut before = vec![None; SPACE];
             for e in gone {
                 (0..e.blocks).for_each(|i| before[(e.lba + i) as usize] = Some((e.packet, e.at + i)));
             }
             assert_eq!(before[span.clone()], plain[span.clone()], "what is told is what was there");
             plain[span].iter_mut().zip(7..).for_each(|(b, at)| *b = (!removes).then_some((packet, at)));
-            let mut now = vec![None; 200];
+            let mut now = vec![None; SPACE];
             for e in map.iter() {
                 (0..e.blocks).for_each(|i| now[(e.lba + i) as usize] = Some((e.packet, e.at + i)));
             }
             assert_eq!(now, plain);
         }
+        assert!(most_leaves > 9, "{most_leaves}");
     }
 
     #[test]
