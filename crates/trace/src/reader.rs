@@ -404,3 +404,42 @@ impl<F: RecordFormat> TraceSource for Records<F> {
         self.input.progress()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use smrlab_units::{HostOp, Lba};
+
+    /// A number is a request of that many nanoseconds; `!` behind it refuses the line, when the request is there already.
+    struct Late;
+
+    impl LineFormat for Late {
+        fn line(&mut self, line: &[u8], out: &mut Batch) -> Result<(), Reason> {
+            let text = std::str::from_utf8(line).unwrap();
+            let arrival = SimTime(text.trim_end_matches('!').parse().unwrap());
+            let (op, lba) = (HostOp::Read, Lba(0));
+            out.push(Record { arrival, op, lba, blocks: 1, device: 0, stream: 0, fua: false });
+            if text.ends_with('!') { Err("refused".into()) } else { Ok(()) }
+        }
+    }
+
+    /// The times of the requests of a text, of which lines that are refused give none; `Err`: the time that ran back, and the window that sorts all.
+    fn times(text: &'static str) -> Result<Vec<u64>, (u64, u64)> {
+        let input = Input::from_reader("text", Box::new(text.as_bytes()), None).unwrap();
+        let tolerance = Tolerance { skip_bad: 9, window: SimTime::ZERO };
+        let (mut lines, mut out) = (Lines::new(input, Late, tolerance), Batch::new());
+        match lines.next_batch(&mut out) {
+            Ok(_) => Ok(out.arrival.iter().map(|at| at.0).collect()),
+            Err(TraceError::RunsBack { at, needed, .. }) => Err((at.0, needed.0)),
+            Err(e) => panic!("{e}"),
+        }
+    }
+
+    /// Neither as requests, nor as what a window has to sort.
+    #[test]
+    fn what_a_refused_line_said_counts_for_nothing() {
+        assert_eq!(times("1\n2!\n3\n0!\n3"), Ok(vec![1, 3, 3]));
+        assert_eq!(times("100\n50\n1!\n900!\n20\n"), Err((50, 80)));
+        assert_eq!(times("100\n7!\n50\n300\n250\n"), Err((50, 50)));
+    }
+}

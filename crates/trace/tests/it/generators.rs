@@ -90,6 +90,18 @@ fn locality_is_where_it_is_said_to_be() {
     assert!((15_000..17_500).contains(&repeats), "{repeats}");
 }
 
+/// In a span so large that no place is drawn twice: what is repeated was last used so many requests ago at most, and that far back now and then.
+#[test]
+fn an_address_is_remembered_as_long_as_it_is_said_to_be() {
+    for memory in [1, 2, 7] {
+        let item = format!("synth:local-time,requests=5000,reuse=60%,memory={memory}");
+        let context = OpenContext { capacity: Some(Blocks(1 << 45)), seed: 7, skip_bad: 0 };
+        let a = read_all(&mut open(&item, &context).unwrap()).unwrap();
+        let back = (1..a.len()).filter_map(|i| a.lba[..i].iter().rev().position(|lba| *lba == a.lba[i]));
+        assert_eq!(back.max(), Some(memory - 1), "{memory}");
+    }
+}
+
 #[test]
 fn wrong_parameters_name_the_remedy() {
     let fails = |item: &str, needle: &str| {

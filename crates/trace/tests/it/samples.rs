@@ -129,6 +129,18 @@ fn blktrace_counts_one_event_of_a_request_in_either_byte_order() {
         let rows = smrlab_trace::read_all(&mut open_bytes(all.clone(), "blktrace").unwrap()).unwrap();
         assert_eq!(rows.fua, [false, false, false, false, false, true], "a flush before it is none");
         check("blktrace,event=queued", &all, &[(0, "8,16", Read, 1, 1)]);
+        // Where one kind alone was recorded the other finds nothing, and says how many there are; of no request at all it says nothing.
+        let says = |bytes: Vec<u8>, format| {
+            let all = open_bytes(bytes, format).and_then(|mut source| smrlab_trace::read_all(&mut source));
+            all.err().map(|e| e.to_string()).unwrap_or_default()
+        };
+        let issued = [record(1, 1, 512, ISSUED, &[]), record(2, 2, 512, ISSUED | write, &[])].concat();
+        let hint = says(issued, "blktrace,event=queued");
+        assert!(hint.contains("no queued request, but 2 issued ones: use event=issued"), "{hint}");
+        let hint = says(record(1, 1, 512, QUEUED, &[]), "blktrace");
+        assert!(hint.contains("no issued request, but 1 queued ones: use event=queued"), "{hint}");
+        let hint = says(record(1, 1, 512, ISSUED | notify, &[]), "blktrace");
+        assert!(!hint.contains("event="), "{hint}");
     }
 }
 
