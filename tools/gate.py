@@ -127,10 +127,13 @@ def cargo_lane(full: bool) -> list[Part]:
 
 def python_lane(full: bool) -> list[Part]:
     """What waits most of its time."""
+    # In a fresh checkout what the tests import is compiled once, not by each of pytest's workers.
+    fresh = not Path(BYTECODE["PYTHONPYCACHEPREFIX"]).is_dir()
     return [
         Part("ruff", [*PYTHON, "ruff", "check", *SOURCES]),
         Part("ruff format", [*PYTHON, "ruff", "format", "--check", *SOURCES]),
         Part("mypy", [*PYTHON, "mypy"]),
+        *([pytest("imports of the tests", "", "--collect-only")] if fresh else []),
         pytest("pytest", "not timed" if full else "not timed and not full", "-n", "3", "--dist", "loadgroup"),
     ]
 
