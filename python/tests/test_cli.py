@@ -45,10 +45,16 @@ def test_run_writes_tables_report_and_figures(smrlab: Invoke, tmp_path: Path) ->
     assert pq.read_metadata(out / "requests.parquet").num_rows == 2000
     assert [p.name for p in tmp_path.iterdir()] == ["out"]
     assert str(out / "report.html") in ended.err
+    again = smrlab(*RUN, "--layer", "rmw", "--out", out, "--no-svg")
+    assert again.status == 0, again.err
+    assert {p.name for p in out.iterdir()} == {"result.json", "report.html", *tables} - {
+        "requests.parquet",
+        "media.parquet",
+    }
 
 
 def test_compare_shows_a_row_for_each_layer_on_the_same_requests(smrlab: Invoke, tmp_path: Path) -> None:
-    ended = smrlab(*COMPARE, "--out", tmp_path / "out")
+    ended = smrlab(*COMPARE, "--out", tmp_path / "out", "--no-svg")
     assert ended.status == 0, ended.err
     assert all(word in ended.out for word in ("cmr", "rmw", "IOPS", "p99", "WAR"))
     runs = json.loads((tmp_path / "out" / "result.json").read_text())["runs"]
@@ -300,7 +306,7 @@ def test_another_experiments_results_are_replaced_only_by_force_and_notes_are_ke
     out = tmp_path / "out"
     smrlab(*COMPARE, "--out", out)
     (out / "notes.txt").write_text("mine")
-    again = smrlab(*COMPARE, "--out", out, "--window", "10s")
+    again = smrlab(*COMPARE, "--out", out, "--window", "10s", "--no-svg")
     assert again.status == 0, "the same experiment, recorded in another way, may be done again"
     before = (out / "result.json").read_text()
     ended = smrlab(*RUN, "--out", out)
@@ -308,7 +314,7 @@ def test_another_experiments_results_are_replaced_only_by_force_and_notes_are_ke
     assert "--force" in ended.err
     assert "another experiment" in ended.err
     assert (out / "result.json").read_text() == before
-    ended = smrlab(*RUN, "--out", out, "--force")
+    ended = smrlab(*RUN, "--out", out, "--force", "--no-svg")
     assert ended.status == 0, ended.err
     assert not (out / "runs").exists()
     assert (out / "notes.txt").read_text() == "mine"
@@ -355,8 +361,8 @@ def test_results_go_into_a_folder_that_is_a_mount_point(smrlab: Invoke, tmp_path
         pytest.skip("cannot mount a filesystem here")
     try:
         (out / ".smrlab-partial.out.999999999").mkdir()
-        for _ in range(2):
-            ended = smrlab(*RUN, "--layer", "cmr", "--out", out)
+        for svg in ("--svg", "--no-svg"):
+            ended = smrlab(*RUN, "--layer", "cmr", "--out", out, svg)
             assert ended.status == 0, ended.err
             assert not list(out.glob(".*")), "nothing partial is left, nor what a killed run left"
         assert (out / "result.json").is_file()

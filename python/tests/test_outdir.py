@@ -69,7 +69,7 @@ def test_a_run_of_a_table_or_of_standard_input_is_the_same_experiment_again(tmp_
 def test_standard_input_of_a_comparison_keeps_its_name(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "smrlab", "compare", "--trace", "-:csv,columns=time:ms;op;lba;size", "--drive",
                "tiny", "--layer", "cmr", "--layer", "rmw", "--out", str(tmp_path / "out")]  # fmt: skip
-    command += ["--skip-bad", "1", "--json"]
+    command += ["--skip-bad", "1", "--no-svg", "--json"]
     for _ in "ab":
         done = subprocess.run(command, input=b"0,W,0,512\nrubbish\n5,R,8,512\n", capture_output=True, check=False)
         assert done.returncode == 0, done.stderr

@@ -180,7 +180,9 @@ def test_compared_runs_are_called_by_their_labels(smrlab: Invoke, tmp_path: Path
     with pytest.raises(lab.InputError, match="2 layers have 1 labels"):
         lab.compare(few, drive="tiny", layers=two, labels=["one"])
     given = ("--trace", few, "--drive", "tiny", "--layer", "cmr", "--layer", "cmr")
-    done = smrlab("compare", *given, "--label", "a b", "--label", "a b", "--out", tmp_path / "out", "--json")
+    done = smrlab(
+        "compare", *given, "--label", "a b", "--label", "a b", "--out", tmp_path / "out", "--no-svg", "--json"
+    )
     assert [r["name"] for r in done.json()["runs"]] == ["a b", "a b #2"]
     assert [r["name"] for r in json.loads((tmp_path / "out" / "result.json").read_text())["runs"]] == ["a b", "a b #2"]
     assert "a b #2" in (tmp_path / "out" / "report.html").read_text()

@@ -50,6 +50,7 @@ def compare(
     cluster: o.ClusterOption = None,
     out: o.OutOption = None,
     force: o.ForceOption = False,
+    svg: o.SvgOption = True,
     as_json: o.JsonOption = False,
     **fields: Any,
 ) -> None:
@@ -81,4 +82,4 @@ def compare(
         from . import finish
 
         finish.show_comparison(results)
-    console.report(out, quiet=as_json)
+    console.report(out, quiet=as_json, svg=svg)

@@ -133,12 +133,12 @@ def study() -> Iterator[Follow | None]:
         yield follow
 
 
-def report(out: str | os.PathLike[str] | None, *, quiet: bool) -> None:
+def report(out: str | os.PathLike[str] | None, *, quiet: bool, svg: bool = True) -> None:
     """Draws the report where there are result files, and says where it is."""
     if out is None:
         return
     from ..report import report_at
 
-    path = report_at(out)
+    path = report_at(out, svg=svg)
     if not quiet:
         note(f"Report: {path}")

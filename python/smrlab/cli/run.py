@@ -40,6 +40,7 @@ def run(
     sets: o.SetOption = None,
     out: o.OutOption = None,
     force: o.ForceOption = False,
+    svg: o.SvgOption = True,
     as_json: o.JsonOption = False,
     **fields: Any,
 ) -> None:
@@ -65,7 +66,7 @@ def run(
         from . import finish
 
         finish.show_run(result)
-    console.report(out, quiet=as_json)
+    console.report(out, quiet=as_json, svg=svg)
 
 
 def _state_of(path: str, field: str) -> dict[str, Any]:
