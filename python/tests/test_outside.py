@@ -306,7 +306,8 @@ def test_a_fitted_drive_validates_against_the_drive_it_was_taken_from(drive: str
     fitted = tmp_path / "fitted.toml"
     answer("geometry", "fit", str(tmp_path / "extraction.json"), "--out", str(fitted))
     trace = "synth:uniform,requests=5000,interarrival=60ms"
-    answer("run", "--drive", drive, "--layer", "cmr", "--trace", trace, "--requests", "--out", str(tmp_path / "ran"))
+    ran = ("--layer", "cmr", "--trace", trace, "--requests", "--no-svg", "--out", str(tmp_path / "ran"))
+    answer("run", "--drive", drive, *ran)
     rows = pq.read_table(tmp_path / "ran" / "requests.parquet").to_pylist()
     measured = tmp_path / "measured.trace"
     with measured.open("w") as lines:
