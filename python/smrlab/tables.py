@@ -11,7 +11,20 @@ import pyarrow.parquet as pq
 from .errors import InputError
 
 BLOCK = 512
-_OPS = {"r": 0, "read": 0, "w": 1, "write": 1, "f": 2, "flush": 2, "d": 3, "discard": 3, "trim": 3}
+_ZONES = {"zone-close": 5, "zone-finish": 6, "zone-open": 7, "zone-reset": 8}
+_OPS = {
+    "r": 0,
+    "read": 0,
+    "w": 1,
+    "write": 1,
+    "f": 2,
+    "flush": 2,
+    "d": 3,
+    "discard": 3,
+    "trim": 3,
+    "append": 4,
+    **_ZONES,
+}
 
 
 def stored(data: Any, path: str) -> int:
@@ -27,13 +40,16 @@ def stored(data: Any, path: str) -> int:
     }
     if columns["lba"] is None or columns["blocks"] is None:
         columns |= _touched(table)
+    # A zone command without a length is for the zone at its place.
+    for_zone = pc.and_(pc.greater_equal(columns["op"], min(_ZONES.values())), pc.equal(columns["blocks"], 0))
+    columns["blocks"] = pc.if_else(for_zone, 1, columns["blocks"])
     for name in ("device", "stream"):
         if name in table.column_names:
             columns[name] = _whole(table, name, pa.int64())
     if "fua" in table.column_names:
         columns["fua"] = _as(table, "fua", pa.bool_())
     made = pa.table({k: v for k, v in columns.items() if v is not None})
-    kinds = {"arrival_ns": pa.int64(), "lba": pa.int64(), "fua": pa.bool_()}
+    kinds = {"arrival_ns": pa.int64(), "lba": pa.int64(), "blocks": pa.int64(), "fua": pa.bool_()}
     made = made.cast(pa.schema([(n, kinds.get(n, pa.int32())) for n in made.schema.names]))
     order = pc.sort_indices(made, sort_keys=[("arrival_ns", "ascending")])
     pq.write_table(made.take(order), path)
@@ -94,7 +110,9 @@ def _numbers(words: pa.DictionaryArray) -> pa.Array:
     unknown = [i for i in pc.unique(words.indices).to_pylist() if known[i] is None]
     if unknown:
         word = words.dictionary[unknown[0]].as_py()
-        raise InputError(f"column 'op' of the table has '{word}': read, write, flush or discard")
+        raise InputError(
+            f"column 'op' of the table has '{word}': read, write, flush, discard, append, {', '.join(_ZONES)}"
+        )
     return pa.array(known, pa.int64()).take(words.indices)
 
 

@@ -93,9 +93,10 @@ class Trace:
     def from_table(table: ArrowStream) -> Trace:
         """A trace from a table in memory: Arrow, pandas, polars, or anything with `__arrow_c_stream__`.
 
-        Columns: `arrival_ns` or `time_s`; `op` (0 read, 1 write, 2 flush, 3 discard, or words); `lba` and `blocks` (of
-        512 bytes) or `offset` and `size` (bytes); optionally `device` and `stream` (numbers) and
-        `fua` (true or false). Rows get sorted.
+        Columns: `arrival_ns` or `time_s`; `op` (0 read, 1 write, 2 flush, 3 discard, 4 append, 5 zone-close,
+        6 zone-finish, 7 zone-open, 8 zone-reset, or these words); `lba` and `blocks` (of 512 bytes) or `offset`
+        and `size` (bytes; of a zone command 0: the zone at its place); optionally `device` and `stream` (numbers)
+        and `fua` (true or false). Rows get sorted.
         Raises InputError when a column is missing or holds what no request can have.
         """
         import tempfile

@@ -75,3 +75,19 @@ def test_times_before_the_start_are_named() -> None:
     table = pa.table({"time_s": [0.0, -0.5], "op": [0, 0], "lba": [0, 0], "blocks": [1, 1]})
     with pytest.raises(InputError, match="'time_s' of the table has negative"):
         Trace.from_table(table)
+
+
+def test_appends_and_zone_commands_are_taken() -> None:
+    words = ["append", "zone-open", "zone-close", "zone-finish", "zone-reset", "Zone-Reset"]
+    places = {"offset": [0, 4096, 4096, 4096, 8192, 8192], "size": [512, 0, 1, 512, 0, 1024]}
+    rows = Trace.from_table(pa.table({"arrival_ns": range(6), "op": words, **places})).table().to_pydict()
+    assert rows["op"] == [4, 7, 5, 6, 8, 8]
+    assert (rows["lba"], rows["blocks"]) == ([0, 8, 8, 8, 16, 16], [1, 1, 1, 1, 1, 2])
+
+
+def test_a_zone_command_may_be_for_all_zones() -> None:
+    everything = 2**32 - 1
+    writes = {"arrival_ns": [0, 1, 2], "op": [1, 1, 8], "lba": [0, 512, 0], "blocks": [8, 8, everything]}
+    done = run(Trace.from_table(pa.table(writes)), drive="tiny", layer="zoned,zone=256KiB,conventional=0%")
+    assert done["host"]["zone_commands"] == 1
+    assert done["cache"]["zone_resets"] == 2

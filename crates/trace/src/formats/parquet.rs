@@ -3,9 +3,9 @@
 //! | column | physical type | meaning |
 //! |---|---|---|
 //! | `arrival_ns` | INT64 | arrival in nanoseconds, never falling |
-//! | `op` | INT32 (UINT_8) | 0 read, 1 write, 2 flush, 3 discard |
+//! | `op` | INT32 (UINT_8) | 0 read, 1 write, 2 flush, 3 discard, 4 append, 5 to 8 close, finish, open, reset zones |
 //! | `lba` | INT64 | first block of 512 bytes |
-//! | `blocks` | INT32 | length in blocks; 0 for a flush only |
+//! | `blocks` | INT32 | length in blocks; 0 for a flush only; of a zone command 4294967295: up to the end |
 //! | `device` | INT32 | optional, 0 where the column is missing |
 //! | `stream` | INT32 | optional, 0 where the column is missing |
 //! | `fua` | BOOLEAN | optional, false where the column is missing: a write that is to be on the medium before it is answered |
@@ -34,7 +34,8 @@ pub const FORMAT: Format = Format {
     name: "parquet",
     aliases: &["pq"],
     summary: "Parquet with the columns arrival_ns, op, lba, blocks and optionally device, stream, fua: the fast store",
-    reference: "This project's own schema; `smrlab trace convert` writes it. op: 0 read, 1 write, 2 flush, 3 discard; \
+    reference: "This project's own schema; `smrlab trace convert` writes it. op: 0 read, 1 write, 2 flush, 3 discard, 4 append, 5 to 8 \
+                zone-close, zone-finish, zone-open, zone-reset; \
                 lba and blocks in 512-byte blocks; fua: true or false, for writes; sorted by arrival.",
     params: &[],
     clock: Clock::Trace,
