@@ -39,10 +39,10 @@ pub(super) fn sectors_near(dial: &mut Dial<'_>, lba: u64) -> Result<f64, ProbeEr
             if at > 0.3 {
                 return Ok(step as f64 / at);
             }
-            if at > 0.15 {
+            if at > 0.15 && step > 1 {
                 // One step of half the length keeps within half a revolution.
                 let third = dial.between(from, from + step + step / 2, repeats)?;
-                if step > 1 && wrap(third - 1.5 * at).abs() < slack {
+                if wrap(third - 1.5 * at).abs() < slack {
                     return Ok((step + step / 2) as f64 / third);
                 }
                 break;
@@ -237,5 +237,19 @@ mod tests {
         dial.set_period(TURN as f64, 0.0);
         let mut at = |lba| exact(&mut dial, lba, 2, 50.0, &Jumps(vec![0.2])).unwrap();
         assert_eq!([at(50), at(51), at(100), at(0)], [Some(50), Some(50), None, None]);
+    }
+
+    /// Blocks one behind the other, from the shortest tracks of which a step is less than half a revolution.
+    #[test]
+    fn a_revolution_has_as_many_blocks_as_pass_in_it() {
+        for sectors in [2, 3, 4, 5, 6, 7, 11, 16, 50, 313, 2000] {
+            let mut target =
+                Fake::new(16_000, |_, lba, _, now| passes((lba + 1) as f64 / sectors as f64, now));
+            let mut quiet = Quiet;
+            let mut dial = Dial::new(&mut target, &mut quiet);
+            dial.set_period(TURN as f64, 0.0);
+            let near = sectors_near(&mut dial, 100).unwrap();
+            assert!((near / sectors as f64 - 1.0).abs() < 0.01, "{sectors}: {near}");
+        }
     }
 }

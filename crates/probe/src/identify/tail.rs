@@ -179,6 +179,42 @@ fn own(journal: Option<Journal>, i: usize) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Quiet;
+    use crate::fakes::{Fake, TURN};
+    use smrlab_units::Dir;
+    use std::collections::BTreeSet;
+
+    /// A log of 400 writes and bands of 520 blocks: 400 writes of the filler behind the pieces each band that has one is cleaned, in ten
+    /// revolutions. What the search begins with lies at the edge of a band, which the piece beside it is not to leave.
+    #[test]
+    fn bands_are_found_from_their_first_piece_on() {
+        const BAND: u64 = 520;
+        const BLOCKS: u64 = 4000 * BAND;
+        for (toward, start, end) in
+            [(Toward::Higher, 5 * BAND, 7 * BAND), (Toward::Lower, 5 * BAND - SMALL, 4 * BAND)]
+        {
+            let (mut dirty, mut behind) = (BTreeSet::new(), 0);
+            let mut target = Fake::new(BLOCKS, |dir, lba, n, now| {
+                assert_eq!(dir, Dir::Write);
+                if n == SMALL {
+                    behind = 0;
+                    dirty.insert(lba / BAND);
+                } else {
+                    behind += 1;
+                }
+                let cleaned = if behind == 400 { std::mem::take(&mut dirty).len() as u64 } else { 0 };
+                now + TURN / 3 + 10 * TURN * cleaned
+            });
+            let mut quiet = Quiet;
+            let mut dial = Dial::new(&mut target, &mut quiet);
+            dial.set_period(TURN as f64, 0.0);
+            let tail = Tail { filler: 3000 * BAND, marker: 2000 * BAND, size: 64, fills: 400 };
+            let view = View::new(&dial, Some(toward));
+            let found = tail.band(&mut dial, start, view).unwrap().unwrap();
+            // What cleaning a band takes, and the marker's with it, is that of two.
+            assert_eq!((found.blocks, found.end, found.rewrite_s), (BAND, end, 0.1), "{toward:?}");
+        }
+    }
 
     #[test]
     fn cleaning_that_begins_with_the_book_keeping_is_told_from_it() {
