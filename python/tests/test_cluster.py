@@ -248,8 +248,8 @@ def test_a_secret_is_nowhere(smrlab: Invoke, place: Path, dask: Processes) -> No
         assert mark.encode() not in data, name
 
 
-def test_a_trace_by_url_is_read_in_every_shape(place: Path) -> None:
-    """Text, packed, zip, Parquet, a pattern of several; each as from a file."""
+def test_a_trace_by_url_is_read_in_every_shape(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Text, packed, zip, Parquet, a pattern of several; each as from a file, of many blocks."""
     import io
     import zipfile
 
@@ -262,6 +262,7 @@ def test_a_trace_by_url_is_read_in_every_shape(place: Path) -> None:
     half = TRACE.splitlines(keepends=True)
     files = {"all.trace": TRACE.encode(), "all.zip": packed.getvalue(),
              "part-1.trace": "".join(half[::2]).encode(), "part-2.trace": "".join(half[1::2]).encode()}  # fmt: skip
+    monkeypatch.setattr("smrlab.urls.BLOCK", 700)
     (place / "shapes").mkdir()
     for name, data in files.items():
         system.pipe_file(f"lab/shapes/{name}", data)

@@ -3,21 +3,21 @@
 
 pub mod array;
 pub mod cuts;
-pub mod digest;
 pub mod drives;
 pub mod harness;
 pub mod medium;
 pub mod power;
+pub mod record;
 pub mod reference;
 pub mod scenario;
 pub mod volatile;
 
 pub use array::ArrayHarness;
 pub use cuts::{Cuts, Losses};
-pub use digest::Digest;
 pub use harness::{Harness, Workload};
 pub use medium::PlainMedium;
 pub use power::{Outage, PowerCuts};
+pub use record::Digest;
 pub use reference::{BlockState, ByteMedia, ByteMedium, RedirectMap};
 pub use smrlab_units::rng::Rng;
 pub use volatile::{Outcome, Volatile};

@@ -1,6 +1,5 @@
-//! What served devices do with one random host each, as it is on record in `on_record.txt`, a line for each: bytes, refusals, extents, zones, counts,
-//! events, and the same after restarts. Other tests say that it is right; this one that it is the same as before. A change of what is done
-//! is put on record again: `SMRLAB_RECORD=FILE cargo test -p smrlab-device --test it on_record` appends the lines to a file.
+//! What served devices do with one random host each, as it is on [record](smrlab_testkit::record) in `on_record.txt`: bytes, refusals, extents,
+//! zones, counts, events, and the same after restarts. Anew: `SMRLAB_RECORD=FILE cargo test -p smrlab-device --test it on_record`.
 
 use crate::served::scratch;
 use serde_json::{Value, json};
@@ -8,10 +7,10 @@ use smrlab_device::config::StoreKind;
 use smrlab_device::medium::Mode;
 use smrlab_device::{Config, Device, control};
 use smrlab_testkit::Digest;
+use smrlab_testkit::record::differs;
 use smrlab_units::rng::Rng;
 use smrlab_units::{Lba, ZoneAction};
 use std::fmt::Write as _;
-use std::io::Write as _;
 use std::sync::Arc;
 
 /// Drive, layer and array (of the drive alone: none), beside every layer on `tiny`.
@@ -197,18 +196,6 @@ fn said(config: Config) -> String {
     format!("{} requests, {} refused, {}", rig.requests, rig.refused, rig.seen)
 }
 
-fn held(name: &str, config: Config) -> Option<String> {
-    let line = format!("{name}: {}", said(config));
-    if let Some(path) = std::env::var_os("SMRLAB_RECORD") {
-        let mut file = std::fs::OpenOptions::new().append(true).create(true).open(path).unwrap();
-        file.write_all(format!("{line}\n").as_bytes()).unwrap();
-        return None;
-    }
-    let recorded = include_str!("on_record.txt").lines().find(|l| l.starts_with(&format!("{name}: ")));
-    (recorded != Some(&line))
-        .then(|| format!("it is\n{line}\nand on record is\n{}", recorded.unwrap_or("nothing")))
-}
-
 #[test]
 fn devices_do_what_is_on_record() {
     let folder = scratch();
@@ -233,7 +220,8 @@ fn devices_do_what_is_on_record() {
                 ..Config::new("r", drive, layer, store)
             };
             let place = if durable { "in a directory" } else { "in memory" };
-            wrong.extend(held(&format!("{array} / {layer}, {drive}, {place}"), config));
+            let name = format!("{array} / {layer}, {drive}, {place}");
+            wrong.extend(differs(include_str!("on_record.txt"), &name, &said(config)));
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));

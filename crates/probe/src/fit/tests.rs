@@ -38,6 +38,24 @@ fn an_extraction_is_what_the_drive_file_says() {
     }
 }
 
+/// One curve where both directions take the same, but for a distance; one for each where they do not.
+#[test]
+fn seeks_become_the_curve_that_was_measured() {
+    let points = |ns: [f64; 3]| [(1, ns[0]), (40, ns[1]), (900, ns[2])];
+    let table = |us: [u64; 3]| {
+        vec![(1, SimTime::from_us(us[0])), (40, SimTime::from_us(us[1])), (900, SimTime::from_us(us[2]))]
+    };
+    let (both, slower) = (points([1e6, 2e6, 5e6]), points([1e6, 2.5e6, 6e6]));
+    let once = points([1e6, 2e6, 6e6]);
+    let (same, apart) = ([both.to_vec(), once.to_vec()], [both.to_vec(), slower.to_vec()]);
+    assert_eq!(curve(&both, &same, 0.0), SeekCurve::Table(table([1000, 2000, 5000])));
+    let directed =
+        SeekCurve::Directed { rising: table([1000, 2000, 5000]), falling: table([1000, 2500, 6000]) };
+    assert_eq!(curve(&both, &apart, 0.0), directed);
+    // A spread of half a millisecond explains as much.
+    assert_eq!(curve(&both, &apart, 5e5), SeekCurve::Table(table([1000, 2000, 5000])));
+}
+
 /// A text as the paper's tool writes it, of a drive of two zones with outliers.
 fn dig_text() -> String {
     let (period, skew) = (60e6 / 7200.0, 0.04);

@@ -1,13 +1,12 @@
-//! What runs say, as it is on record in `on_record.txt`, a line for each: every part of the result and every table as one number. Other tests
-//! say that figures are right; this one that they are the same as before. What changes figures fails here though all of them are
-//! right, and is put on record again: `SMRLAB_RECORD=FILE cargo test -p smrlab-sim --test it on_record` appends the lines to a file.
+//! What runs say, as it is on [record](smrlab_testkit::record) in `on_record.txt`: every part of the result and every table. Anew:
+//! `SMRLAB_RECORD=FILE cargo test -p smrlab-sim --test it on_record`.
 
 use crate::support::{rows, scratch};
 use serde_json::Value;
 use smrlab_sim::{Control, Spec, run};
 use smrlab_testkit::Digest;
+use smrlab_testkit::record::differs;
 use std::fmt::{Debug, Write as _};
-use std::io::Write as _;
 
 const MIXED: &str = "synth:hotcold,requests=900,size=4KiB,write=70%,interarrival=25ms";
 const DENSE: &str = "synth:uniform,requests=600,size=8KiB,write=60%,interarrival=3ms";
@@ -183,20 +182,8 @@ fn runs_say_what_is_on_record() {
     let mut wrong = Vec::new();
     for (traces, drive, rest) in RUNS {
         let name = format!("{}; {drive}{rest}", traces.join(" + ")).replace('\n', "; ");
-        let line = format!("{name}:{}", said(traces, &format!("{drive}{rest}")));
-        if let Some(path) = std::env::var_os("SMRLAB_RECORD") {
-            let mut file = std::fs::OpenOptions::new().append(true).create(true).open(path).unwrap();
-            file.write_all(format!("{line}\n").as_bytes()).unwrap();
-            continue;
-        }
-        let recorded = include_str!("on_record.txt").lines().find(|l| l.starts_with(&format!("{name}: ")));
-        if recorded != Some(&line) {
-            let differs: Vec<_> = line
-                .split(' ')
-                .filter(|part| !recorded.is_some_and(|r| r.split(' ').any(|p| p == *part)))
-                .collect();
-            wrong.push(format!("{name}: {}", differs.join(" ")));
-        }
+        let said = said(traces, &format!("{drive}{rest}"));
+        wrong.extend(differs(include_str!("on_record.txt"), &name, said.trim_start()));
     }
     assert!(wrong.is_empty(), "other than on record are\n{}", wrong.join("\n"));
 }

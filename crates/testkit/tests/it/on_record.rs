@@ -1,7 +1,5 @@
-//! What arrays and layers do with one random load each, as it is on record in `on_record.txt`, a line for each. Other tests say that what is done
-//! is right; this one that it is the same as before: which member or media operations, when, why, and what was counted. A change of the
-//! method fails here though everything is right, and is put on record again: `SMRLAB_RECORD=FILE cargo test -p smrlab-testkit --test it
-//! on_record` appends the lines to a file.
+//! What arrays and layers do with one random load each, as it is on [record](smrlab_testkit::record) in `on_record.txt`: which member or media
+//! operations, when, why, and what was counted. Anew: `SMRLAB_RECORD=FILE cargo test -p smrlab-testkit --test it on_record`.
 
 use crate::arrays::{ARRAYS, losses};
 use crate::zoned_arrays::ZONED;
@@ -11,12 +9,12 @@ use smrlab_array::{
 use smrlab_disk::{DriveModel, Model};
 use smrlab_drive::{Drive, DriveSetup, Observer, TimedPlan, Wanted, assemble, sched};
 use smrlab_stl::{BuildContext, HostRequest, zones_of};
+use smrlab_testkit::record::differs;
 use smrlab_testkit::{Digest, Rng, drives, layers};
 use smrlab_units::problems::Problems;
 use smrlab_units::{Blocks, HostOp, Lba, SimTime};
 use std::convert::Infallible;
 use std::fmt::Write as _;
-use std::io::Write as _;
 use std::sync::Arc;
 
 const ON_RECORD: &str = include_str!("on_record.txt");
@@ -219,19 +217,6 @@ fn said_of(mut event_loop: EventLoop, requests: u64, on: bool) -> String {
     out
 }
 
-/// What differs from the line of this name that is on record; `None`: nothing, or it was put on record now.
-pub(crate) fn held(on_record: &str, name: &str, said: &str) -> Option<String> {
-    let line = format!("{name}: {said}");
-    if let Some(path) = std::env::var_os("SMRLAB_RECORD") {
-        let mut file = std::fs::OpenOptions::new().append(true).create(true).open(path).unwrap();
-        file.write_all(format!("{line}\n").as_bytes()).unwrap();
-        return None;
-    }
-    let recorded = on_record.lines().find(|l| l.starts_with(&format!("{name}: ")));
-    (recorded != Some(&line))
-        .then(|| format!("it is\n{line}\nand on record is\n{}", recorded.unwrap_or("nothing")))
-}
-
 #[test]
 fn arrays_do_what_is_on_record() {
     let drive = drives::plain(60, 8, 2, 4);
@@ -240,7 +225,7 @@ fn arrays_do_what_is_on_record() {
         for scheduler in ["fcfs", "c-look,depth=8"] {
             let layer = if i % 2 == 0 { "cmr" } else { "rmw" };
             let own = event_loop(text, layer, scheduler, &drive).expect("fits");
-            wrong.extend(held(ON_RECORD, &format!("{text} / {layer}, {scheduler}"), &said(own, 500)));
+            wrong.extend(differs(ON_RECORD, &format!("{text} / {layer}, {scheduler}"), &said(own, 500)));
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
@@ -252,7 +237,7 @@ fn arrays_of_zoned_drives_do_what_is_on_record() {
     let mut wrong = Vec::new();
     for (text, layer) in ZONED {
         let own = event_loop(text, layer, "fcfs", &drive).expect("fits");
-        wrong.extend(held(ON_RECORD, &format!("{text} / {layer}"), &said(own, 500)));
+        wrong.extend(differs(ON_RECORD, &format!("{text} / {layer}"), &said(own, 500)));
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
@@ -263,7 +248,7 @@ fn layers_do_what_is_on_record() {
     for (name, drive) in drives::all().into_iter().filter(|d| ["tiny", "zones and skew"].contains(&d.0)) {
         for text in layers().into_iter().flat_map(|entry| entry.texts()) {
             let Some(own) = event_loop("single", &text, "fcfs", &drive) else { continue };
-            wrong.extend(held(ON_RECORD, &format!("{text} on {name}"), &said(own, 1000)));
+            wrong.extend(differs(ON_RECORD, &format!("{text} on {name}"), &said(own, 1000)));
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
@@ -289,7 +274,7 @@ fn drives_do_what_is_on_record() {
     for drive in DRIVES {
         for (layer, scheduler) in [("cmr", "fcfs"), ("cmr", "sptf,depth=8"), ("s-block", "look,depth=4")] {
             let own = of_drive(drive, layer, scheduler);
-            wrong.extend(held(
+            wrong.extend(differs(
                 ON_RECORD,
                 &format!("{drive}, {layer}, {scheduler}"),
                 &said_of(own, 800, true),

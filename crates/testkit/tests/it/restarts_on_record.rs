@@ -3,12 +3,13 @@
 //! zones.
 
 use crate::arrays::{ARRAYS, losses};
-use crate::on_record::{FULL_CACHES, Seen, held};
+use crate::on_record::{FULL_CACHES, Seen};
 use crate::zoned_arrays::ZONED;
 use smrlab_disk::DriveModel;
 use smrlab_stl::{
     BuildContext, HostRequest, Metadata, OpId, Plan, Record, StepEnd, TranslationLayer, counted, zones_of,
 };
+use smrlab_testkit::record::differs;
 use smrlab_testkit::{ArrayHarness, Rng, drives, layers};
 use smrlab_units::{Blocks, HostOp, Lba, SimTime, Zone, ZoneAction, ZoneCondition};
 use std::fmt::Write as _;
@@ -199,7 +200,7 @@ fn layers_restart_as_it_is_on_record() {
             let metadata = [Metadata::Nv, Metadata::Media];
             for metadata in &metadata[..if name == "tiny" { 2 } else { 1 }] {
                 let Some(rig) = Rig::new(&text, &drive, *metadata) else { continue };
-                wrong.extend(held(ON_RECORD, &format!("{text} on {name}, {metadata:?}"), &said(rig)));
+                wrong.extend(differs(ON_RECORD, &format!("{text} on {name}, {metadata:?}"), &said(rig)));
             }
         }
     }
@@ -242,11 +243,11 @@ fn arrays_restart_as_it_is_on_record() {
     let plain = drives::plain(60, 8, 2, 4);
     let mut wrong = Vec::new();
     for text in ARRAYS.iter().chain(FULL_CACHES) {
-        wrong.extend(held(ON_RECORD, &format!("{text}, restarts"), &said_by_array(text, "cmr", &plain)));
+        wrong.extend(differs(ON_RECORD, &format!("{text}, restarts"), &said_by_array(text, "cmr", &plain)));
     }
     let zoned = drives::plain(200, 24, 2, 4);
     for (text, layer) in ZONED {
-        wrong.extend(held(
+        wrong.extend(differs(
             ON_RECORD,
             &format!("{text} / {layer}, restarts"),
             &said_by_array(text, layer, &zoned),
