@@ -9,7 +9,7 @@ use crate::parts::update::{JOURNAL, Journal, Update, two_bands};
 use crate::{Capabilities, Cause, Endpoint, Facts, HostRequest, Plan, Record, Refusal, TranslationLayer};
 use smrlab_blockmap::UNIT_BLOCKS;
 use smrlab_disk::{Bands, Geometry, Interference};
-use smrlab_units::spec::{Kind, Param, Values};
+use smrlab_units::spec::{Kind, Param, SpecError, Values};
 use smrlab_units::{Blocks, Dir, HostOp, Lba, Pba, SimTime};
 use std::cell::Cell;
 use std::ops::Range;
@@ -137,6 +137,10 @@ fn build(context: &BuildContext, values: &Values, order: &Order) -> BuildResult 
     let (journal, count) = Journal::chosen(values, ENTRY.name, &bands)?;
     let count = count.min(context.counted(&bands));
     let map = PositionMap::new(context.drive.geometry(), &bands, count, order);
+    if map.blocks().0 == 0 {
+        let what = "the host's space has no blocks on this drive: use a larger one";
+        return Err(SpecError::Other(format!("{}: {what}", ENTRY.name)));
+    }
     let first = (Lba(0), map.locate(&bands, Lba(0)));
     Ok(Box::new(StaticMap {
         map,

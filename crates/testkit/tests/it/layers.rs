@@ -1,9 +1,11 @@
 //! Walks the registry: every layer on bytes, on every small drive, read back; and the same again.
 
+use smrlab_disk::DriveModel;
 use smrlab_stl::{BuildContext, HostRequest, Metadata, Plan};
 use smrlab_testkit::medium::DESTROYED;
 use smrlab_testkit::{BlockState, ByteMedia, ByteMedium, Digest, Harness, Rng, Workload, drives, layers};
 use smrlab_units::{Blocks, HostOp, Lba, Pba, SimTime};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 fn run(text: &str, drive: &str, requests: u64) -> Option<Digest> {
@@ -152,4 +154,29 @@ fn parts_of_the_space_know_nothing_of_each_other() {
         with_parts += 1;
     }
     assert!(with_parts >= 10, "{with_parts} layers with parts");
+}
+
+/// Drives of which so few blocks count that many layers have no room: these say so, the others work.
+#[test]
+fn on_drives_of_a_few_blocks_layers_work_or_say_why_not() {
+    let (mut work, mut refused) = (0, 0);
+    for counted in [1, 7, 10, 33, 64, 128, 200, 500] {
+        let mut spec = drives::preset("tiny").spec().clone();
+        spec.counted = Some(Blocks(counted));
+        let Ok(drive) = DriveModel::new(spec, Vec::new()).map(Arc::new) else { continue };
+        for text in layers().into_iter().filter(|e| e.capabilities.keeps_data).flat_map(|e| e.texts()) {
+            match Harness::new(&text, &drive, Metadata::Nv) {
+                Ok(h) if h.layer.host_blocks().0 == 0 => refused += 1,
+                Ok(mut h) => {
+                    work += 1;
+                    h.exercise(Workload { requests: 30, seed: counted, longest: 9 });
+                }
+                Err(e) => {
+                    refused += 1;
+                    assert!(e.to_string().len() > 20, "{text} on {counted} blocks: {e}");
+                }
+            }
+        }
+    }
+    assert!(work > 100 && refused > 100, "{work} work, {refused} do not fit");
 }
