@@ -51,3 +51,8 @@ def size(value: float | None) -> str:
             return f"{number(value)} {unit}"
         value /= 1024
     return f"{number(value)} TiB"
+
+
+def counted(n: int, noun: str) -> str:
+    """So many of a thing: "1 surface", "2,000 tracks"."""
+    return f"{n:,} {noun}{'' if n == 1 else 's'}"

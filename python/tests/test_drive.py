@@ -62,6 +62,12 @@ def test_check_says_size_zones_bands_and_draws_them(smrlab: Invoke, mine: Path, 
     assert "as in modern-7200" in smrlab("drive", "show", mine).out
 
 
+def test_a_small_drive_has_small_units(smrlab: Invoke) -> None:
+    said = smrlab("drive", "check", "tiny").out
+    for words in ("1.475 MB (1.41 MiB)", "120 tracks on 1 surface;", "1.64 to 0.819 MB/s in 3 zones"):
+        assert words in said, said
+
+
 def test_faults_of_a_file_come_all_at_once(smrlab: Invoke, mine: Path) -> None:
     text = mine.read_text().replace("rpm = {", "rmp = {").replace('model = "full"', 'model = "ful"')
     mine.write_text(text)

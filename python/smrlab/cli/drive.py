@@ -139,6 +139,14 @@ def _known(name: str) -> str:
     return _path(Path(name)) if Path(name).is_file() else name
 
 
+def _decimal(value: float) -> str:
+    """Bytes as drives are sold."""
+    for unit, size in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6)):
+        if value >= size:
+            return f"{value / size:.4g} {unit}"
+    return f"{value / 1e3:.4g} kB"
+
+
 def _describe(name: str, doc: dict[str, Any]) -> None:
     """What drive it is, how fast where, and how much of it is known."""
     page = console.out()
@@ -156,10 +164,14 @@ def _describe(name: str, doc: dict[str, Any]) -> None:
         f"{text.size(bands['data_blocks'] * 512)} in all"
     )
     for label, value in (
-        ("size", f"{doc['bytes'] / 1e12:.4g} TB ({text.size(doc['bytes'])}), {doc['blocks']:,} blocks"),
+        ("size", f"{_decimal(doc['bytes'])} ({text.size(doc['bytes'])}), {doc['blocks']:,} blocks"),
         ("rotation", f"{doc['rpm']:,} rpm, a revolution is {60e3 / doc['rpm']:.3g} ms"),
-        ("tracks", f"{doc['tracks']:,} on {doc['surfaces']} surfaces; a head is {doc['head_width']} wide"),
-        ("rates", f"{max(rates):.0f} to {min(rates):.0f} MB/s in {lengths} zones"),
+        (
+            "tracks",
+            f"{text.counted(doc['tracks'], 'track')} on {text.counted(doc['surfaces'], 'surface')}; "
+            f"a head is {doc['head_width']} wide",
+        ),
+        ("rates", f"{text.number(max(rates))} to {text.number(min(rates))} MB/s in {text.counted(lengths, 'zone')}"),
         ("bands", inside),
         ("numbers", f"{len(kinds)}: {count}"),
     ):

@@ -53,7 +53,7 @@ fn whole(bytes: f64) -> Blocks {
 /// Every field may be left out.
 pub(super) fn parse(r: Reader<'_>) -> CacheSpec {
     let size = |key| r.opt_number(key, SIZE).map(whole);
-    let count = |key| r.opt_number(key, COUNT).map(|n| n as u64);
+    let count = |key| r.opt_count(key, COUNT);
     let switch = |key| r.opt_number(key, SWITCH).map(|n| n > 0.0);
     let spec = CacheSpec {
         log: size("log"),
@@ -74,7 +74,7 @@ pub(super) fn parse(r: Reader<'_>) -> CacheSpec {
         bypass: switch("bypass"),
         whole_bands: switch("whole_bands"),
         read_late: size("read_late"),
-        one_place: r.opt_number("one_place", CYLINDERS).map(|n| n as u64),
+        one_place: r.opt_count("one_place", CYLINDERS),
     };
     r.finish();
     spec

@@ -1,7 +1,9 @@
 //! The fields of a drive file.
 
 use super::controller::controller;
-use super::reader::{ANGLE, BLOCKS, CYLINDERS, Log, RATE, RPM, Reader, SURFACES, TIME, TRACKS, rows, time};
+use super::reader::{
+    ANGLE, BLOCKS, CYLINDERS, Log, RATE, RPM, Reader, SURFACES, TIME, TRACKS, narrow, rows, time,
+};
 use super::{BandDefaults, DriveModel, DriveSpec, places};
 use crate::DriveError;
 use crate::geometry::{GeometrySpec, Layout, REVOLUTION};
@@ -45,7 +47,7 @@ fn drive(r: &Reader<'_>) -> Option<DriveSpec> {
     let bands = r.opt_table("bands").map(bands);
     let cache = r.opt_table("persistent_cache").map(super::cache::parse);
     let controller = r.opt_table("controller").map(controller);
-    let counted = r.opt_number("counted_blocks", BLOCKS).map(|n| Blocks(n as u64));
+    let counted = r.opt_count("counted_blocks", BLOCKS).map(Blocks);
     let interference = interference?;
     let (mechanics, model) = mechanics?;
     Some(DriveSpec {
@@ -68,17 +70,17 @@ fn drive(r: &Reader<'_>) -> Option<DriveSpec> {
 
 /// `[interference]`: either `blocks`, or `s_id` and `s_od` with the angular reach.
 fn interference(r: Reader<'_>) -> Option<Interference> {
-    let blocks = r.opt_number("blocks", BLOCKS);
+    let blocks = r.opt_count("blocks", BLOCKS);
     let out = if let Some(n) = blocks {
-        Some(Interference::blocks(n as u64))
+        Some(Interference::blocks(n))
     } else {
-        let (s_id, s_od) = (r.number("s_id", TRACKS), r.number("s_od", TRACKS));
+        let (s_id, s_od) = (r.count("s_id", TRACKS), r.count("s_od", TRACKS));
         let phi = |key| r.opt_number(key, ANGLE).map_or(0, angle);
         let (phi_cw, phi_ccw) = (phi("phi_cw"), phi("phi_ccw"));
         s_id.zip(s_od).map(|(i, o)| {
             Interference::Physical(PhysicalProfile {
-                s_id: i as u32,
-                s_od: o as u32,
+                s_id: narrow(i),
+                s_od: narrow(o),
                 phi_cw,
                 phi_ccw,
                 wave: 0,
@@ -94,13 +96,13 @@ fn angle(revolutions: f64) -> u64 {
 }
 
 fn geometry(r: Reader<'_>) -> Option<GeometrySpec> {
-    let surfaces = r.number("surfaces", SURFACES);
+    let surfaces = r.count("surfaces", SURFACES);
     let layout = r.choice(
         "layout",
         &["surface", "cylinder", "cylinder-alternate", "zone-alternate", "hybrid", "listed"],
     );
     let layout = match layout {
-        Some("hybrid") => r.number("group_cylinders", CYLINDERS).map(|n| Layout::Hybrid { width: n as u32 }),
+        Some("hybrid") => r.count("group_cylinders", CYLINDERS).map(|n| Layout::Hybrid { width: narrow(n) }),
         Some("cylinder") => Some(Layout::Cylinder { alternate: false }),
         Some("zone-alternate") => Some(Layout::ZoneAlternate),
         Some("listed") => Some(Layout::Listed),
@@ -118,7 +120,7 @@ fn geometry(r: Reader<'_>) -> Option<GeometrySpec> {
     let remaps = places::listed(&r, &places::REMAPS);
     r.finish();
     Some(GeometrySpec {
-        surfaces: surfaces? as u32,
+        surfaces: narrow(surfaces?),
         zones: zones?,
         layout: layout?,
         toward: crate::geometry::Toward::Inner,
@@ -133,7 +135,7 @@ fn geometry(r: Reader<'_>) -> Option<GeometrySpec> {
 }
 
 fn mechanics(r: Reader<'_>) -> Option<(MechanicsSpec, Model)> {
-    let rpm = r.number("rpm", RPM);
+    let rpm = r.count("rpm", RPM);
     let model = r.choice("model", Model::NAMES).and_then(Model::named);
     let distance = match r.choice("seek_over", &["cylinders", "blocks"]) {
         Some("blocks") => Distance::Blocks,
@@ -151,7 +153,7 @@ fn mechanics(r: Reader<'_>) -> Option<(MechanicsSpec, Model)> {
     let rate = r.opt_number("rate", RATE).map(|n| n as u64);
     r.finish();
     let spec = MechanicsSpec {
-        rpm: rpm? as u32,
+        rpm: narrow(rpm?),
         distance,
         read_seek: read_seek?,
         write_seek: write_seek?,
@@ -227,9 +229,9 @@ fn listed(r: &Reader<'_>) -> Option<Vec<(u64, SimTime)>> {
 
 /// `[bands]`: what layers take where the user gives nothing.
 fn bands(r: Reader<'_>) -> BandDefaults {
-    let n = |key| r.opt_number(key, TRACKS).map(|n| n as u64);
+    let n = |key| r.opt_count(key, TRACKS);
     let (tracks, random_access) = (n("tracks"), n("random_access"));
-    let blocks = r.opt_number("blocks", BLOCKS).map(|n| Blocks(n as u64));
+    let blocks = r.opt_count("blocks", BLOCKS).map(Blocks);
     r.finish();
     BandDefaults { tracks, random_access: random_access.unwrap_or(0), blocks }
 }

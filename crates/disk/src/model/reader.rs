@@ -52,6 +52,11 @@ pub(super) const SURFACES: Units = &[("surfaces", 1.0)];
 /// Revolutions.
 pub(super) const RPM: Units = &[("1/min", 1.0)];
 
+/// A count that is looked at by whoever checks the drive: too large a one is still too large.
+pub(super) fn narrow(n: u64) -> u32 {
+    u32::try_from(n).unwrap_or(u32::MAX)
+}
+
 /// The time of so many nanoseconds, to the nearest whole one.
 pub(super) fn time(ns: f64) -> SimTime {
     SimTime(ns.round() as u64)
@@ -199,6 +204,24 @@ impl<'a> Reader<'a> {
         Some(value? * factor)
     }
 
+    /// A [`number`](Self::number) of things: half a surface is a mistake, not one less.
+    pub(super) fn count(&self, key: &'static str, units: Units) -> Option<u64> {
+        self.whole(key, self.number(key, units)?)
+    }
+
+    /// As [`count`](Self::count), for a field that may be left out.
+    pub(super) fn opt_count(&self, key: &'static str, units: Units) -> Option<u64> {
+        self.whole(key, self.opt_number(key, units)?)
+    }
+
+    fn whole(&self, key: &str, number: f64) -> Option<u64> {
+        if number.fract() != 0.0 {
+            self.fault(key, format!("{number} is not accepted: a whole number"));
+            return None;
+        }
+        Some(number as u64)
+    }
+
     /// Notes kind and source of this table's numbers.
     pub(super) fn provenance(&self, value: Option<String>, unit: &str) {
         let (kind, source) = if self.get("kind").is_none() && self.get("source").is_none() {
@@ -253,7 +276,11 @@ fn accepts(units: Units) -> String {
 
 fn form(units: Units) -> String {
     let words: Vec<_> = units.iter().map(|u| u.0).collect();
-    let alone = if units == TIME { "\"1 ms\"".to_owned() } else { format!("\"1 {}\"", words[0]) };
+    let alone = match words[0] {
+        _ if units == TIME => "\"1 ms\"".to_owned(),
+        "1" => "1".to_owned(),
+        unit => format!("\"1 {unit}\""),
+    };
     format!(
         "a number as {alone} (which counts as assumed), or as {{ value = 1, unit = \"{}\", kind = \"{}\", source = \"...\" }}",
         words.join("|"),

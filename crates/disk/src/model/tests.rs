@@ -134,6 +134,24 @@ fn ranges_are_checked_by_field() {
     assert!(e.contains("mechanics.rpm: 0 is not accepted"), "{e}");
 }
 
+/// What is counted is not cut to a whole number.
+#[test]
+fn half_a_surface_is_refused() {
+    let whole = DRIVES[3].toml;
+    for (field, was, given) in [
+        ("geometry.surfaces", "value = 1, unit = \"surfaces\"", "value = 1.5, unit = \"surfaces\""),
+        ("mechanics.rpm", "value = 6000", "value = 6000.25"),
+        ("interference.s_id", "value = 2, unit = \"tracks\"", "value = 1.9, unit = \"tracks\""),
+        ("bands.tracks", "value = 4, unit = \"tracks\"", "value = 4.5, unit = \"tracks\""),
+    ] {
+        let text = whole.replace(was, given);
+        assert_ne!(text, whole, "{field}");
+        let e = DriveModel::from_toml(&text).unwrap_err().to_string();
+        let number = given.split([' ', ',']).nth(2).unwrap();
+        assert!(e.contains(&format!("{field}: {number} is not accepted: a whole number")), "{e}");
+    }
+}
+
 /// All that is said of a controller, by hand: blocks are of half a KiB, 512 bytes in 4 us are 128 MB/s.
 #[test]
 fn what_a_controller_says_of_itself() {
