@@ -217,6 +217,8 @@ fn devices_do_what_is_on_record() {
                 metadata,
                 errors: i % 4 == 1,
                 block: if i % 5 == 2 { 4096 } else { 512 },
+                // How long the host takes is on no record.
+                stall_ns: u64::MAX,
                 ..Config::new("r", drive, layer, store)
             };
             let place = if durable { "in a directory" } else { "in memory" };
