@@ -13,9 +13,11 @@ from smrlab.listening import address, iscsi
 
 
 def test_a_run_whose_caches_were_full_says_so(capsys: pytest.CaptureFixture[str]) -> None:
-    finish.tell_full([("a", {"caches_full_at_start": True}), ("b", {})])
-    said = capsys.readouterr().err
-    assert "The caches of a were full at the start" in " ".join(said.split())
+    at_once = {"caches_full_at_start": True}
+    finish.tell_full([("a", {**at_once, "cache": {"cached_blocks": 8}}), ("b", {}), ("in place", at_once)])
+    said = " ".join(capsys.readouterr().err.split())
+    assert "The caches of a were full at the start" in said
+    assert "fills in place, so cleaning began with the first requests" in said
     finish.tell_full([("b", {})])
     assert capsys.readouterr().err == ""
 

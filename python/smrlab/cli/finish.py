@@ -50,7 +50,14 @@ def tell_filled(runs: list[tuple[str, dict[str, Any]]]) -> None:
 
 def tell_full(runs: list[tuple[str, dict[str, Any]]]) -> None:
     """Says why the first cleaning came with the first requests."""
-    full = [name for name, doc in runs if doc.get("caches_full_at_start")]
+    at_once = [(name, doc) for name, doc in runs if doc.get("caches_full_at_start")]
+    full = [name for name, doc in at_once if text.dig(doc, "cache.cached_blocks") is not None]
+    others = [name for name, _ in at_once if name not in full]
+    if others:
+        console.note(
+            f"What was written before the run fills {', '.join(others)}, so cleaning began with the first requests. "
+            "To see it begin: --prefill 0%."
+        )
     if full:
         console.note(
             f"The caches of {', '.join(full)} were full at the start: what was written before the run had filled them, "
