@@ -78,6 +78,10 @@ fn arrivals(text: &str) -> Result<(Arrivals, String), SpecError> {
             let values = Values::check("closed", CLOSED, &pairs)?;
             let depth = values.count("depth").unwrap_or(1) as usize;
             let think = values.time("think").unwrap_or_default();
+            if think > SimTime::from_ms(86_400_000) {
+                let what = format!("closed: think={think} is not accepted: at most 86400s, a day");
+                return Err(SpecError::Other(what));
+            }
             Ok((Arrivals::Closed { depth, think }, values.resolved()))
         }
         _ => Err(SpecError::Other(format!(

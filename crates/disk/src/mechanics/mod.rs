@@ -92,6 +92,12 @@ impl MechanicsSpec {
                 f.add(format!("{at}.{name}"), format!("{t} is not accepted: from 0 to 1s"));
             }
         }
+        for (name, curve) in [("read_seek", &self.read_seek), ("write_seek", &self.write_seek)] {
+            let t = curve.longest_stated();
+            if t.0 > second {
+                f.add(format!("{at}.{name}"), format!("a seek of {t} is not accepted: from 0 to 1s"));
+            }
+        }
         f.range(format!("{at}.read_late"), self.read_late.0, 0..=1 << 20);
         if let Some(rate) = self.rate {
             f.range(format!("{at}.rate"), rate, 1..=1 << 50);

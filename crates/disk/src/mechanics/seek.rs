@@ -48,6 +48,22 @@ pub enum SeekCurve {
     },
 }
 
+impl SeekCurve {
+    /// The longest of the times that say what it is.
+    pub(crate) fn longest_stated(&self) -> SimTime {
+        let longest = |points: &[(u64, SimTime)]| points.iter().map(|p| p.1).max().unwrap_or_default();
+        match self {
+            Self::Constant(time) => *time,
+            Self::Sqrt { base, span, .. } => SimTime(base.0.saturating_add(span.0)),
+            Self::ThreePoint { single, average, full_stroke, .. } => *single.max(average).max(full_stroke),
+            Self::Table(points) => longest(points),
+            Self::Directed { rising, falling } | Self::Nearest { rising, falling } => {
+                longest(rising).max(longest(falling))
+            }
+        }
+    }
+}
+
 /// A curve made ready for use: nanoseconds as reals, rounded to the nearest at the end. Only `+ - * sqrt` are used, so
 /// that results are the same on every machine.
 #[derive(Clone, Debug)]

@@ -152,6 +152,19 @@ fn half_a_surface_is_refused() {
     }
 }
 
+#[test]
+fn a_seek_of_more_than_a_second_is_refused() {
+    let fits = |ms: u64| {
+        let text = DRIVES[3].toml.replace("time = { value = 2,", &format!("time = {{ value = {ms},"));
+        assert!(ms == 2 || text != DRIVES[3].toml);
+        DriveModel::from_toml(&text).map_err(|e| e.to_string())
+    };
+    assert!(fits(1000).is_ok());
+    let e = fits(1001).unwrap_err();
+    assert!(e.contains("mechanics.read_seek: a seek of 1001ms is not accepted: from 0 to 1s"), "{e}");
+    assert!(e.contains("mechanics.write_seek"), "{e}");
+}
+
 /// All that is said of a controller, by hand: blocks are of half a KiB, 512 bytes in 4 us are 128 MB/s.
 #[test]
 fn what_a_controller_says_of_itself() {

@@ -128,6 +128,9 @@ where
     }
 }
 
+/// The times that tables can hold; what is begun until the next look at the clock has as long again.
+const LATEST: SimTime = SimTime(i64::MAX as u64);
+
 /// Runs all requests of `feed` through a volume, and what that has begun by then; returns the largest number of requests in
 /// the system at once, where it was counted exactly.
 ///
@@ -163,6 +166,12 @@ where
                 observer.coming(later);
             }
             let at = wait(&mut sender, feed.arrival(i), volume, observer, control)?;
+            if i % CHECK_EVERY == 0 && at > LATEST {
+                return Err(RunError::Request(format!(
+                    "request {} would come after 292 years: fewer requests (limit=), or shorter pauses (think=)",
+                    count + i as u64 + 1
+                )));
+            }
             let request = feed.request(i);
             observer.arrived(at, request);
             sender.sent(at);

@@ -255,3 +255,21 @@ fn every_key_of_a_result_is_explained() {
         .collect();
     assert!(never.is_empty(), "no run gives these, or the runs of this test are too tame: {never:?}");
 }
+
+/// A run that would come beyond the times that there are ends with a message, not with a wrong time.
+#[test]
+fn a_run_of_centuries_is_refused() {
+    let refused = |think: &str, requests: u64| {
+        let text = format!(
+            "trace = 'synth:uniform,requests={requests}'\ndrive = 'tiny'\nlayer = 'cmr'\nwrap = 'capacity'\n\
+             arrivals = 'closed,think={think}'"
+        );
+        let spec = Spec::from_toml(&text).unwrap();
+        smrlab_sim::run(&spec, &Control::new(), None).map(|_| ()).map_err(|e| e.to_string())
+    };
+    assert_eq!(refused("86400s", 100_000), Ok(()));
+    let e = refused("86400s", 250_000).unwrap_err();
+    assert!(e.contains("would come after 292 years"), "{e}");
+    let e = refused("86401s", 10).unwrap_err();
+    assert!(e.contains("at most 86400s"), "{e}");
+}
