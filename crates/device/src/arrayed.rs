@@ -430,3 +430,36 @@ impl Engine for Arrayed {
         Ok((state.encode(), about))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::config::{Config, StoreKind, Timing};
+    use crate::device::Device;
+    use crate::table::Server as _;
+    use smrlab_stl::{HostBuffer, HostRequest};
+    use smrlab_units::{Blocks, HostOp, Lba, SimTime};
+
+    /// A request that comes late finds done what was due by then: of two writes a second apart one is at work, not two.
+    #[test]
+    fn what_was_due_is_done_before_a_request_comes() {
+        for array in ["striped,disks=2", "mirror,disks=2", "raid5,disks=3,chunk=4KiB"] {
+            let config = Config {
+                array: Some(array.to_owned()),
+                timing: Timing::Model,
+                // The clock stands still.
+                speed: 1e-9,
+                ..Config::new("t", "tiny", "cmr", StoreKind::Memory)
+            };
+            let device = Device::open(config).unwrap();
+            let mut state = device.array().unwrap().0.table.lock();
+            for (id, second) in [(0, 1), (1, 2), (2, 3)] {
+                let write = HostRequest::new(HostOp::Write, Lba(id * 64), Blocks(8));
+                let mut data = HostBuffer::Write(&[7; 4096]);
+                state
+                    .submit(SimTime::from_ms(second * 1000), &HostRequest { id, ..write }, &mut data)
+                    .unwrap();
+                assert_eq!(state.event_loop.in_flight(), 1, "{array}");
+            }
+        }
+    }
+}

@@ -162,6 +162,20 @@ mod tests {
         assert_eq!(clock.lateness()["requests"], 1);
     }
 
+    /// Who sleeps until a deadline is woken as exactly as the kernel can: by default it may take 50 us more.
+    #[test]
+    fn who_waits_is_woken_sharply() {
+        let slack = || {
+            std::thread::spawn(|| {
+                let clock = ModelClock::new(Timing::Model, 1.0, None);
+                clock.wait(SimTime::from_ms(2));
+                // SAFETY: a plain system call that concerns this thread only.
+                unsafe { libc::prctl(libc::PR_GET_TIMERSLACK) }
+            })
+        };
+        assert_eq!(slack().join().unwrap(), 1_000);
+    }
+
     /// At double speed 20 ms of the model pass in 10 ms, and the other way round.
     #[test]
     fn the_models_time_goes_by_the_speed() {

@@ -92,6 +92,27 @@ fn a_map_that_spilled_is_the_same_map() {
     assert_eq!((map.len(), map.room().spilled), (0, 0));
 }
 
+/// What is written again exactly as it was changes its number alone, and finds its leaf in the file as often as not: that keeps to the
+/// budget, too.
+#[test]
+fn a_map_that_spilled_keeps_to_its_memory_where_runs_are_renewed() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut map = RunMap::default();
+    map.spill_into(dir.path(), 1).unwrap();
+    let n = 40_000;
+    (0..n).for_each(|i| map.set(i * 10, i * 10 + 5, i + 1));
+    let mut next = random();
+    for seq in n..n + 4000 {
+        let start = next(n) * 10;
+        map.reserve().unwrap();
+        let spot = map.spot(start);
+        assert!(map.renew(&spot, start, start + 5, seq));
+        assert_eq!(map.overlapping(start, start + 1).next(), Some(WriteRun { start, end: start + 5, seq }));
+        assert!(map.leaves.room().resident <= 64 * 4096, "{:?}", map.room());
+    }
+    assert!(map.room().spilled > 100 * 4096);
+}
+
 /// Runs that arrive in ascending order fill their leaves.
 #[test]
 fn ascending_runs_fill_their_leaves() {

@@ -115,3 +115,19 @@ pub(crate) fn save(path: &Path, state: ArrayState) -> Result<(), RunError> {
     let file = file.map_err(fail)?;
     std::fs::write(&partial, file).and_then(|()| std::fs::rename(&partial, path)).map_err(fail)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A layer in Python is given as a file and a class, or by the name it was registered with; no built-in layer looks like either.
+    #[test]
+    fn layers_in_python_are_told_from_built_in_ones() {
+        for own in ["own.py:Layer", "folder/own.py:Layer,bands=3", "python:mine"] {
+            assert!(own_layer(own), "{own}");
+        }
+        for entry in smrlab_stl::LAYERS {
+            assert!(!own_layer(entry.name), "{}", entry.name);
+        }
+    }
+}

@@ -17,6 +17,7 @@ fn what_is_lent_is_what_is_read() {
     let queued =
         Config { timing: Timing::Model, speed: 1e5, scheduler: "sptf,depth=4".to_owned(), ..of("s-block") };
     let plain = ["cmr", "s-block", "log", "e-region", "raw,tracks=3"].map(of);
+    let mut all_destroyed = 0;
     for config in plain.into_iter().chain([array, queued]) {
         let (device, mut random) = (Device::open(config).unwrap(), Rng::new(5));
         let about = device.info();
@@ -33,12 +34,18 @@ fn what_is_lent_is_what_is_read() {
             }
             let (at, len) = place();
             let (mut read, lent) = (vec![0xee; len as usize], RefCell::new(vec![0xee; len as usize]));
+            let destroyed = || device.stats()["host"]["destroyed_reads"].as_u64().unwrap();
+            let before = destroyed();
             device.read(at, &mut read).unwrap();
+            let found = destroyed() - before;
             let take = |from: usize, piece: &[u8]| {
                 lent.borrow_mut()[from..from + piece.len()].copy_from_slice(piece)
             };
             device.lend(at, len, &take).unwrap();
             assert!(read == *lent.borrow(), "{about}: request {i}");
+            // Either way is told what it found destroyed.
+            assert_eq!(destroyed() - before, 2 * found, "{about}: request {i}");
+            all_destroyed += found;
         }
         let counted = &device.stats()["host"];
         assert_eq!(
@@ -48,4 +55,5 @@ fn what_is_lent_is_what_is_read() {
         );
         assert!(device.lend(device.size(), 512, &|_, _| panic!("there is nothing")).is_err());
     }
+    assert!(all_destroyed > 0);
 }

@@ -276,6 +276,13 @@ mod tests {
         let distances = [1, 9, 10, 15, 19, 20, 39, 40, 101];
         let times = [1000, 9000, 12_000, 17_000, 21_000, 20_000, 39_000, 38_500, 99_500];
         assert_eq!(distances.map(us), times);
+        // Classes side by side have their edges in common: one point each, or a drive file would refuse the curve.
+        let SeekCurve::Table(points) = corrected(&curve, &[correction(10, 20, 2.0), correction(20, 40, 1.0)])
+        else {
+            panic!("a table stays one");
+        };
+        let at = points.iter().map(|point| point.0).collect::<Vec<_>>();
+        assert_eq!(at, [1, 9, 10, 19, 20, 39, 40, 101]);
         let short = corrected(&curve, &[correction(1, 3, -5.0)]);
         assert_eq!([1, 2, 3].map(|d| short.time(0, d)), [SimTime::ZERO, SimTime::ZERO, ms(3)]);
     }

@@ -49,6 +49,40 @@ fn the_same_seed_gives_the_same_operations() {
     }
 }
 
+/// A drive file that says nothing of bands has such of four tracks, for every layer that is given none either.
+#[test]
+fn bands_are_four_tracks_where_nobody_says() {
+    let on = |tracks: Option<u64>, text: &str| {
+        let mut spec = drives::plain(240, 20, 2, 4).spec().clone();
+        spec.bands.tracks = tracks;
+        let drive = Arc::new(DriveModel::new(spec, Vec::new()).unwrap());
+        let mut h = Harness::new(text, &drive, Metadata::Nv).unwrap_or_else(|e| panic!("{e}"));
+        h.exercise(Workload { requests: 60, seed: 9, longest: 200 });
+        h.digest()
+    };
+    let mut by_drive = Vec::new();
+    for entry in layers() {
+        let four = on(Some(4), entry.name);
+        assert!(on(None, entry.name) == four, "{}", entry.name);
+        if on(Some(5), entry.name) != four {
+            by_drive.push(entry.name);
+        }
+    }
+    let expected = [
+        "rmw",
+        "disk-cache",
+        "log",
+        "laz-raz",
+        "h-swd",
+        "segment",
+        "persistent-cache",
+        "virtualguard",
+        "e-region",
+        "steady-log",
+    ];
+    assert_eq!(by_drive, expected);
+}
+
 #[test]
 fn metadata_on_the_medium_cost_writes_and_harm_nothing() {
     for entry in layers() {

@@ -406,4 +406,38 @@ mod tests {
         // Nothing is taken before what was freed last.
         assert_eq!(again.take_random(), table.take_random());
     }
+
+    /// Zones whose bitmaps are two metadata blocks each: a commit writes those of which a bit changed, and all of a zone that is let go.
+    #[test]
+    fn a_commit_writes_the_bitmaps_that_changed() {
+        let half = UNIT * BITS;
+        let shape = Shape::new(2 * half, (10, 30), 2);
+        let (zone, random) = (shape.sequential().start, shape.random().start);
+        let mut table = Table::new(shape);
+        let mapping = 1;
+        let bitmap = |zone: u32, part: u64| 2 + u64::from(zone) * 2 + part;
+        let chunk = |data, buffer| Chunk { data, buffer };
+        let all = |zone| vec![mapping..mapping + 1, bitmap(zone, 0)..bitmap(zone, 1) + 1];
+        for (change, expected) in [
+            (Change::Mapped { chunk: 0, to: chunk(Some(zone), None) }, vec![mapping..mapping + 1]),
+            (Change::Wrote { chunk: 0, zone, blocks: 0..half }, vec![bitmap(zone, 0)..bitmap(zone, 0) + 1]),
+            (
+                Change::Wrote { chunk: 0, zone, blocks: half..half + 8 },
+                vec![bitmap(zone, 1)..bitmap(zone, 1) + 1],
+            ),
+            (
+                Change::Wrote { chunk: 0, zone, blocks: half - 8..half + 8 },
+                vec![bitmap(zone, 0)..bitmap(zone, 1) + 1],
+            ),
+            (Change::Discarded { chunk: 0, blocks: 0..8 }, vec![bitmap(zone, 0)..bitmap(zone, 0) + 1]),
+            (Change::Mapped { chunk: 0, to: chunk(Some(zone), Some(random)) }, vec![mapping..mapping + 1]),
+            (Change::Mapped { chunk: 0, to: chunk(Some(zone), None) }, all(random)),
+            (Change::Mapped { chunk: 0, to: Chunk::default() }, all(zone)),
+        ] {
+            table.apply(&change);
+            assert_eq!(table.uncommitted(), expected, "{change:?}");
+            table.apply(&Change::Committed);
+            assert_eq!(table.uncommitted(), []);
+        }
+    }
 }

@@ -178,3 +178,18 @@ fn a_pause_has_random_zones_reclaimed_where_nothing_was_before() {
         assert_eq!(bench.zoned.wake_at(pause), all_pauses.then_some(SimTime(110)), "{low}");
     }
 }
+
+/// Where the one chunk that could be reclaimed is being written, a pause finds nothing to do; once that write is done the next one does.
+#[test]
+fn a_pause_that_found_nothing_is_followed_by_others_once_something_was_written() {
+    let pause = Some(SimTime(100));
+    let mut bench = Bench::new(0);
+    bench.zoned.options.all_pauses = true;
+    assert_eq!(bench.write(0, 8, 8), [(1, HostOp::Write, 8, 8, 8)]);
+    let mut plan = MemberPlan::new(true);
+    bench.zoned.wake(SimTime(5), &mut plan);
+    assert_eq!(bench.take(&plan), []);
+    assert_eq!(bench.zoned.wake_at(pause), None, "it is being written");
+    assert_eq!(bench.end(1), []);
+    assert_eq!(bench.zoned.wake_at(pause), Some(SimTime(110)));
+}
