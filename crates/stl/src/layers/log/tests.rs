@@ -1,6 +1,6 @@
 //! What the tests of all layers do not ask: which unit goes to which band, and that each choice is worth it.
 
-use super::{Idle, LogLayer, LogOptions, Separate};
+use super::{BandState, Idle, LogLayer, LogOptions, Separate};
 use crate::parts::slots::Slots;
 use crate::parts::victim::Victim;
 use crate::{HostRequest, Plan, TranslationLayer};
@@ -113,4 +113,31 @@ fn idle_time_wins_space_that_writes_need_not_wait_for() {
         0,
         "{free} bands were free"
     );
+}
+
+/// How many bands idle time would clean is counted on the way, also where writes had bands cleaned that were not worth it before: as many as a
+/// look at each finds.
+#[test]
+fn bands_that_are_ripe_are_counted() {
+    for dead in [0.1, 0.5, 0.95] {
+        let idle = Idle { after: SimTime::from_ms(10), free: 0.3, dead };
+        let mut layer =
+            LogLayer::new(slots(), LogOptions { idle: Some(idle), ..LogOptions::default() }).unwrap();
+        let (mut plan, mut rng, space) = (Plan::new(false, false), Rng::new(5), layer.host_blocks().0);
+        let mut cleanings = 0;
+        for i in 0..1000 {
+            let blocks = 1 + rng.below(200);
+            let (lba, op) =
+                (rng.below(space - blocks), if i % 50 == 7 { HostOp::Discard } else { HostOp::Write });
+            let (lba, blocks) = if i == 0 { (0, space) } else { (lba, blocks) };
+            plan.clear();
+            layer.submit(SimTime::ZERO, &HostRequest::new(op, Lba(lba), Blocks(blocks)), &mut plan);
+            cleanings += plan.cleanings().len();
+            let ripe =
+                |band: &u32| layer.bands[*band as usize].state == BandState::Closed && layer.is_ripe(*band);
+            let expected = (0..layer.bands.len() as u32).filter(ripe).count();
+            assert_eq!(layer.ripe as usize, expected, "{dead}: after request {i}, {cleanings} cleanings");
+        }
+        assert!(cleanings > 50, "{cleanings}");
+    }
 }
