@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -19,7 +20,7 @@ from commands import Invoke
 import smrlab as lab
 from smrlab import sweeps
 from smrlab.errors import InputError, MissingError
-from smrlab.executors import chosen
+from smrlab.executors import Piece, chosen, cluster
 from smrlab.sweeps.status import status
 
 # One cluster for all of them.
@@ -293,6 +294,30 @@ def test_what_is_missing_is_one_sentence(smrlab: Invoke, monkeypatch: pytest.Mon
     assert smrlab("sweep", file, "--out", tmp_path / "o").status == 0
     with pytest.raises(InputError, match="no such kind of URL"):
         sweeps.Store("nothing://x").there("y")
+
+
+def test_a_worker_refuses_what_is_larger_than_itself_and_forgets_what_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No cluster: one piece after the other on a worker of 1000 bytes."""
+    worker = SimpleNamespace(address="here", memory_manager=SimpleNamespace(memory_limit=1000))
+    monkeypatch.setattr("distributed.get_worker", lambda: worker)
+    under_way: list[int] = []
+
+    def work(control: Any) -> str:
+        under_way.append(len(cluster._running["a call"]))
+        if len(under_way) == 2:
+            raise ValueError("no")
+        return "done"
+
+    def perform(memory: int) -> Any:
+        return cluster.perform(cluster._Order(Piece("p", work, memory=memory), "a call", False, cluster.about()[0]), 1)
+
+    assert perform(1000) == "done"
+    assert isinstance(perform(999).error, ValueError)
+    assert perform(0) == "done"
+    # Each was alone under way, and what is over, whichever way, is not cancelled any more.
+    assert (under_way, cluster._running["a call"]) == ([1, 1, 1], set())
+    assert "needs" in str(perform(1001).error)
+    assert len(under_way) == 3
 
 
 def test_another_engine_is_refused(dask: Processes, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -88,6 +88,20 @@ def test_halving_runs_the_better_ones_on_more_of_the_trace(tmp_path: Path) -> No
     assert (again.outcome.finished, again.outcome.reused) == (0, 7)
 
 
+def test_a_halving_over_results_of_another_engine_says_so(tmp_path: Path) -> None:
+    """The first round finds them and writes its own beside; the word of it is that of the whole study."""
+    spec = {
+        "base": BASE,
+        "grid": {"layer.band": [2, 3, 4, 6]},
+        "halving": {"metric": "response_ms.mean", "first": 50, "requests": 200, "keep": 0.5},
+    }
+    assert lab.sweep(spec, out=tmp_path).outcome.note == ""
+    index = tmp_path / "sweep.json"
+    index.write_text(json.dumps({**json.loads(index.read_text()), "engine": "0.0.0 another"}))
+    again = lab.sweep(spec, out=tmp_path)
+    assert (again.outcome.reused, "holds results of 0.0.0 another" in again.outcome.note) == (7, True)
+
+
 def test_what_explains_a_metric_is_told_first() -> None:
     rows = [{"a": a, "b": b, "m": 10.0 * a + b} for a in (1, 2, 3) for b in (0, 1)]
     found = measured(rows, "m", ["b", "a"])

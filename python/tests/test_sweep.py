@@ -101,6 +101,17 @@ def test_a_point_that_fails_is_told_and_run_again(tmp_path: Path) -> None:
         assert [("bad" in title, "wrap" in fault) for title, fault in outcome.failed.items()] == [(True, True)]
 
 
+def test_what_failed_before_and_goes_well_now_has_failed_no_more(tmp_path: Path) -> None:
+    points = expand(grid={"layer.band": [2, 4]})
+    run(points, tmp_path)
+    victim = sorted((tmp_path / "points").iterdir())[0]
+    (victim / "result.json").unlink()
+    (victim / "failed.json").write_text(json.dumps({"reason": "the disk was full"}))
+    outcome = run(points, tmp_path)
+    assert (outcome.finished, outcome.reused, outcome.failed) == (1, 1, {})
+    assert sorted(p.name for p in victim.iterdir() if p.suffix == ".json") == ["result.json"]
+
+
 def test_another_version_of_the_engine_is_another_point(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     resolved = _core.resolved(json.dumps(BASE), None)
     digests = Digests(sweeps.Store(tmp_path))

@@ -336,6 +336,29 @@ mod tests {
         assert!(requests.open.is_empty() && !requests.bring(&read, &write));
     }
 
+    /// A request is forgotten once its thread has heard of it and nobody needs its data, whichever comes first.
+    #[test]
+    fn nothing_is_kept_that_nobody_asks_for_any_more() {
+        let write = HostRequest::new(HostOp::Write, Lba(10), Blocks(1));
+        for released_first in [false, true] {
+            let mut requests = Requests::default();
+            for id in 0..4 {
+                requests.enter(&write.numbered(id), &HostBuffer::Write(&[1; 512]));
+                requests.needs(id);
+                requests.answer(id, Ok(SimTime(9)));
+                if released_first {
+                    requests.release(id);
+                }
+                assert!(requests.hear(id, &mut HostBuffer::None).is_some());
+                assert_eq!(requests.open.len(), usize::from(!released_first));
+                if !released_first {
+                    requests.release(id);
+                }
+                assert!(requests.open.is_empty(), "{released_first}");
+            }
+        }
+    }
+
     /// Of a request that failed in part its thread hears that, and gets no data.
     #[test]
     fn what_failed_in_part_has_failed() {

@@ -188,3 +188,50 @@ impl Store for BlockDevice {
         false
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A file system that cannot punch holes has zeroes written, all that were asked for and no byte beside them.
+    #[test]
+    fn zeroes_are_written_where_holes_cannot_be_made() {
+        let file = tempfile::tempfile().unwrap();
+        let (at, len) = (512, (5 << 19) + 512);
+        file.write_all_at(&vec![7; len + 2 * at], 0).unwrap();
+        // No such mode: what a file system says that has none.
+        punch(&file, at as u64, len as u64, 1 << 20).unwrap();
+        let mut found = vec![0; len + 2 * at];
+        file.read_exact_at(&mut found, 0).unwrap();
+        let expected: Vec<u8> =
+            (0..found.len()).map(|i| if (at..at + len).contains(&i) { 0 } else { 7 }).collect();
+        assert!(found == expected);
+    }
+
+    /// What lies over the edge of two files is in both, and is read, zeroed and found again there.
+    #[test]
+    fn a_store_of_several_files_is_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let bytes = SEGMENT + 8192;
+        let store = Sparse::create(folder.path(), bytes).unwrap();
+        let data: Vec<u8> = (0..4096u32).map(|i| (i % 251) as u8 + 1).collect();
+        let from = SEGMENT - 1024;
+        store.write(from, &data).unwrap();
+        store.sync().unwrap();
+        drop(store);
+        let store = Sparse::open(folder.path(), bytes).unwrap();
+        let read = |at: u64, len: usize| {
+            let mut out = vec![0xee; len];
+            store.read(at, &mut out).unwrap();
+            out
+        };
+        assert!(read(from, 4096) == data);
+        assert!(read(SEGMENT, 3072) == data[1024..]);
+        store.zero(SEGMENT - 512, 1024).unwrap();
+        let expected = [&data[..512], &[0; 1024], &data[1536..]].concat();
+        assert!(read(from, 4096) == expected);
+        assert_eq!(read(bytes - 512, 512), [0; 512]);
+        assert_eq!(store.read(bytes - 512, &mut [0; 1024]).unwrap_err().errno(), libc::EIO);
+        assert!(Sparse::open(folder.path(), bytes + 512).is_err());
+    }
+}

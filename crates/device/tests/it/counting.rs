@@ -124,3 +124,22 @@ fn an_ssd_is_counted_anew() {
     assert!(before >= 20, "{before}");
     assert_eq!(written(), 0);
 }
+
+/// Every count of a device begins anew: after a reset it tells what a fresh one does, but for what there is at present.
+#[test]
+fn lateness_and_responses_are_counted_anew() {
+    for array in [None, Some("mirror,disks=2".to_owned())] {
+        let (timing, speed) = (Timing::Model, 1e6);
+        let config = Config { array, timing, speed, ..Config::new("c", "tiny", "cmr", StoreKind::Memory) };
+        let device = Device::open(config).unwrap();
+        let told = |key: &str| device.stats()[key].clone();
+        let fresh = ["lateness", "response_ms"].map(told);
+        rewrite(&device, 5);
+        assert_eq!(told("lateness")["requests"], 10, "five writes, each read back");
+        assert!(told("response_ms")["max"].as_f64() > Some(0.0));
+        device.reset_stats();
+        assert_eq!(["lateness", "response_ms"].map(told), fresh);
+        rewrite(&device, 1);
+        assert_eq!(told("lateness")["requests"], 2);
+    }
+}

@@ -59,13 +59,18 @@ fn forced_writes_are_counted_apart_from_flushes() {
 #[test]
 fn a_shortened_drive_is_named_with_its_capacity() {
     for drive in ["modern-7200", "modern-7200,rpm=5400", "modern-7200,capacity=100GB,rpm=5400"] {
-        let config = Config { size: Some(SIZE), ..Config::new("t", drive, "cmr", StoreKind::Memory) };
-        let device = Device::open(config).unwrap();
-        let info = device.info();
-        let named = info["engine"]["drive"].as_str().unwrap();
-        let model = smrlab_disk::model::load(named, |_| Err(String::new()))
-            .unwrap_or_else(|e| panic!("{named}: {e}"));
-        assert_eq!(named.contains("rpm=5400"), drive.contains("rpm=5400"), "{drive}: {named}");
-        assert_eq!(model.counted_blocks().0 * 512, device.size(), "{drive}: {named}");
+        // By the size of its medium, or by what the host is to see.
+        for (size, host_size) in [(Some(SIZE), None), (None, Some(SIZE))] {
+            let config = Config { size, host_size, ..Config::new("t", drive, "cmr", StoreKind::Memory) };
+            let device = Device::open(config).unwrap();
+            let info = device.info();
+            let named = info["engine"]["drive"].as_str().unwrap();
+            let model = smrlab_disk::model::load(named, |_| Err(String::new()))
+                .unwrap_or_else(|e| panic!("{named}: {e}"));
+            assert_eq!(named.contains("rpm=5400"), drive.contains("rpm=5400"), "{drive}: {named}");
+            let medium = device.medium(None).unwrap().with_runs(|s| s.blocks());
+            assert_eq!(model.counted_blocks().0, medium, "{drive}: {named}");
+            assert!(device.size() <= medium * 512 && device.size() >= SIZE, "{drive}: {named}");
+        }
     }
 }

@@ -165,6 +165,55 @@ fn a_seek_of_more_than_a_second_is_refused() {
     assert!(e.contains("mechanics.write_seek"), "{e}");
 }
 
+/// Each point of a curve counts, of each direction and wherever the longest one is.
+#[test]
+fn the_longest_time_of_a_curve_is_found_wherever_it_stands() {
+    let ms = SimTime::from_ms;
+    let points = |a, b, c| vec![(1, ms(a)), (10, ms(b)), (100, ms(c))];
+    for longest in 0..3 {
+        let with = |at: usize| {
+            points([1, 7][usize::from(at == 0)], [1, 7][usize::from(at == 1)], [1, 7][usize::from(at == 2)])
+        };
+        let (long, short) = (with(longest), points(1, 2, 3));
+        let three =
+            |single, average, full_stroke| SeekCurve::ThreePoint { single, average, full_stroke, full: 0 };
+        let [single, average, full] = [0, 1, 2].map(|at| ms(if at == longest { 7 } else { 1 }));
+        for curve in [
+            SeekCurve::Table(long.clone()),
+            SeekCurve::Directed { rising: long.clone(), falling: short.clone() },
+            SeekCurve::Directed { rising: short.clone(), falling: long.clone() },
+            SeekCurve::Nearest { rising: long.clone(), falling: short.clone() },
+            SeekCurve::Nearest { rising: short, falling: long },
+            three(single, average, full),
+        ] {
+            assert_eq!(curve.longest_stated(), ms(7), "{curve:?}");
+        }
+    }
+}
+
+/// A seek over a third of the drive takes as long as one to the next cylinder at least, and one over all of it as long as that.
+#[test]
+fn longer_seeks_take_longer_or_the_file_is_refused() {
+    let with = |times: [u64; 3]| {
+        let [single, average, full] =
+            times.map(|ms| format!("{{ value = {ms}, unit = \"ms\", kind = \"spec\", source = \"t\" }}"));
+        let curve = format!(
+            "curve = \"three-point\"\nsingle = {single}\naverage = {average}\nfull_stroke = {full}\n"
+        );
+        let (before, behind) = DRIVES[3].toml.split_once("[mechanics.read_seek]\n").unwrap();
+        let behind = &behind[behind.find("\n[").unwrap_or(behind.len())..];
+        let text = format!("{before}[mechanics.read_seek]\n{curve}{behind}");
+        DriveModel::from_toml(&text).map(drop).map_err(|e| e.to_string())
+    };
+    for times in [[1, 2, 3], [2, 2, 2], [1, 1, 5]] {
+        assert_eq!(with(times), Ok(()), "{times:?}");
+    }
+    for times in [[3, 2, 5], [1, 5, 3], [5, 3, 1]] {
+        let e = with(times).unwrap_err();
+        assert!(e.contains("average: not accepted: single <= average <= full_stroke"), "{times:?}: {e}");
+    }
+}
+
 /// All that is said of a controller, by hand: blocks are of half a KiB, 512 bytes in 4 us are 128 MB/s.
 #[test]
 fn what_a_controller_says_of_itself() {

@@ -19,6 +19,22 @@ fn outliers_are_counted_where_there_are_more_than_two() {
     assert_eq!(dial.quality().outliers, 2);
 }
 
+/// The end of the last request is that of a flush, too: what is measured from there leaves a pause out that came before it.
+#[test]
+fn a_flush_is_a_request() {
+    let mut target = Fake::new(100, |_, _, _, now| now + 1000);
+    let mut quiet = Quiet;
+    let mut dial = Dial::new(&mut target, &mut quiet);
+    dial.access(Dir::Write, 5, 1).unwrap();
+    assert_eq!(dial.now(), SimTime(1000));
+    dial.pause(5e6);
+    assert_eq!(dial.now(), SimTime(1000), "a pause is none");
+    assert_eq!(dial.flush().unwrap().end, SimTime(5_001_000));
+    assert_eq!(dial.now(), SimTime(5_001_000));
+    assert_eq!(dial.write(5, 1).unwrap(), Timing { start: SimTime(5_001_000), end: SimTime(5_002_000) });
+    assert_eq!(dial.now(), SimTime(5_002_000));
+}
+
 #[test]
 fn two_sittings_add_up_and_the_noise_is_the_last_that_was_measured() {
     let of = |n: u64, noise_ns| Quality {

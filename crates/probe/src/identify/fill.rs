@@ -313,6 +313,20 @@ mod tests {
         assert_eq!(found(7), Some(7 * CHUNK));
     }
 
+    /// What was slow in the first four chunks is no measure of what is slow: the first slow write of the last chunk is one that takes
+    /// longer than any behind them.
+    #[test]
+    fn slow_writes_at_the_beginning_do_not_hide_the_first_slow_one() {
+        let mut times = [vec![1.0; 9 * CHUNK], vec![20.0; CHUNK]].concat();
+        times[3 * CHUNK] = 50.0;
+        times[9 * CHUNK..9 * CHUNK + 30].fill(1.0);
+        let (means, last) = (chunks(&times[..9 * CHUNK]), chunks(&times[9 * CHUNK..])[0]);
+        assert_eq!(broken(&times, &means, last), Some(9 * CHUNK + 30));
+        // Behind them it is.
+        times[5 * CHUNK] = 50.0;
+        assert_eq!(broken(&times, &chunks(&times[..9 * CHUNK]), last), Some(9 * CHUNK));
+    }
+
     /// A cache with room for so many blocks or writes, of which each new one then waits for the oldest to be cleaned, 30 ms a piece
     /// of 8 blocks; the first writes to a full cache, `worn` of them, wait ten times as long.
     struct Cache {

@@ -106,3 +106,23 @@ fn each_drive_has_an_ssd_of_its_own() {
     assert!(members.iter().all(|m| number(m, "/ssd_write_hits") > 0.0), "{members:#?}");
     assert_eq!(r["members"].as_array().unwrap().len(), 4);
 }
+
+/// What a prefill counted is no count of the run, at any depth: a run of reads alone has no page of an SSD written.
+#[test]
+fn what_was_prefilled_is_not_counted() {
+    let reads = "synth:uniform,requests=50,size=2blk,write=0%,span=100%,align=1blk";
+    for stack in [
+        "raid5,disks=4,chunk=8blk / ssd-cache,write=64KiB,page=4KiB / cmr",
+        "mirror,chunk=4blk / raid5,disks=3,chunk=4blk,intent=on / cmr",
+    ] {
+        let (fresh, filled) =
+            (go(stack, reads, CLOSED), go(stack, reads, &format!("{CLOSED}prefill = '50%'\n")));
+        let of = |r: &Value| r["array"]["members"].clone();
+        assert!(of(&fresh).as_array().is_some_and(|m| m.len() > 1), "{stack}");
+        for (fresh, filled) in of(&fresh).as_array().unwrap().iter().zip(of(&filled).as_array().unwrap()) {
+            for (name, n) in fresh.as_object().unwrap().iter().filter(|(name, _)| name.contains("write")) {
+                assert_eq!((n, &filled[name]), (&0.into(), &0.into()), "{stack}: {name}");
+            }
+        }
+    }
+}

@@ -53,6 +53,34 @@ fn following_identities_changes_nothing_else() {
     }
 }
 
+/// What was discarded reads as zeroes where a layer promises that, as what it was where it does not, and as what is written there next.
+#[test]
+fn what_was_discarded_is_followed() {
+    let path = std::env::temp_dir().join(format!("discarded-{}.txt", std::process::id()));
+    let text: String = (0..60)
+        .map(|i| {
+            let (rwbs, at) =
+                (["W", "R", "D", "R", "W", "R", "R"][i % 7], 8 + i / 7 * 40 + [0, 4, 4, 0][i % 4]);
+            format!("  8,16   3        1     {i}.000000100   697  D  {rwbs} {at} + 12 [fio]\n")
+        })
+        .collect();
+    std::fs::write(&path, text).unwrap();
+    let mut both = [0; 2];
+    for entry in smrlab_stl::LAYERS.iter().filter(|e| e.capabilities.keeps_data) {
+        let text = format!(
+            "drive = 'tiny'\nlayer = '{}'\nverify_media = true\ntrace = '{}:blkparse'",
+            entry.name,
+            path.display()
+        );
+        let r = run(&Spec::from_toml(&text).unwrap(), &Control::new(), None)
+            .unwrap_or_else(|e| panic!("{}: {e}", entry.name));
+        assert_eq!(r.json["verify"]["ok"], true, "{}", entry.name);
+        both[usize::from(entry.capabilities.discards)] += 1;
+    }
+    std::fs::remove_file(&path).unwrap();
+    assert!(both[0] > 1 && both[1] > 1, "{both:?}");
+}
+
 /// Behind a scheduler reads are answered from writes that are not on the medium, too.
 #[test]
 fn reads_from_the_drives_own_buffer_are_followed() {
