@@ -58,8 +58,10 @@ def runs_payload(runs: Sequence[Recorded]) -> list[dict[str, Any]]:
         {
             "name": run.name,
             "doc": derived(run.doc),
-            "timeline": timeline(run.table("timeline"), len(run.doc.get("members") or [None])),
-            "drives": drives(run.table("members")),
+            "timeline": timeline(
+                run.table("timeline"), len(run.doc.get("members") or [None]), run.doc.get("makespan_s")
+            ),
+            "drives": drives(run.table("members"), run.doc.get("makespan_s")),
             "histogram": histogram(run.table("histogram")),
             "heat": heatmap(run.table("heatmap")),
         }
@@ -90,16 +92,20 @@ def floats(column: pa.ChunkedArray) -> Floats:
     return np.concatenate(parts)
 
 
-def timeline(table: pa.Table | None, drives: int = 1) -> dict[str, list[float | None]] | None:
+def timeline(
+    table: pa.Table | None, drives: int = 1, until: float | None = None
+) -> dict[str, list[float | None]] | None:
     """Series over time: `t` (window middles, s), `iops`, `mean`/`max` (ms), `wa`, shares, `backlog`, head, zones.
 
-    What the `drives` of an array did at the same time adds up in its table; here it is their mean.
+    What the `drives` of an array did at the same time adds up in its table; here it is their mean. The run ended
+    `until` so many seconds, mostly within the last window: rates and shares there are of the time that there was.
     """
     if table is None or table.num_rows == 0:
         return None
     merged = merge_windows(columns(table), math.ceil(table.num_rows / MAX_WINDOWS))
     start, end = merged["start_s"], merged["end_s"]
     width = np.maximum(end - start, 1e-12)
+    lived = lived_widths(start, width, until)
     series: dict[str, Floats] = {"t": (start + end) / 2}
     names = {
         "mean": "response_ms_mean",
@@ -118,27 +124,43 @@ def timeline(table: pa.Table | None, drives: int = 1) -> dict[str, list[float | 
     }
     series |= {short: merged[long] for short, long in names.items() if long in merged}
     series |= {short: series[short] / drives for short in ("busy", "clean") if short in series}
+    # Background work may go on after the last completion.
+    shares = (short for short in ("busy", "clean", "stalled") if short in series)
+    series |= {short: np.minimum(series[short] * width / lived, 1) for short in shares}
     if "completions" in merged:
         # From the counts, which add up over windows.
-        series["iops"] = merged["completions"] / width
+        series["iops"] = merged["completions"] / lived
     if "write_blocks" in merged and "media_blocks_written" in merged:
         host = merged["write_blocks"]
         series["wa"] = np.where(host > 0, merged["media_blocks_written"] / np.maximum(host, 1), np.nan)
     for short, long in (("resets", "zone_resets"), ("refused", "refused")):
         if long in merged:
-            series[short] = merged[long] / width
+            series[short] = merged[long] / lived
     if not merged.get("refused", np.zeros(1)).any():
         series.pop("refused", None)
     # A column without a value is no series: a layer without a cache has no cache that fills.
     return {name: rounded(values) for name, values in series.items() if not np.isnan(values).all()}
 
 
-def drives(table: pa.Table | None) -> list[dict[str, list[float | None]]] | None:
+def lived_widths(start: Floats, width: Floats, until: float | None) -> Floats:
+    """The widths of windows, the last one's up to the run's end at `until`.
+
+    NaN where that is less than half of it, and not all there is: a rate of so short a time says nothing.
+    """
+    lived = width.copy()
+    if until is not None and start[-1] < until < start[-1] + width[-1]:
+        rest = until - start[-1]
+        lived[-1] = rest if len(lived) == 1 or rest >= width[0] / 2 else np.nan
+    return lived
+
+
+def drives(table: pa.Table | None, until: float | None = None) -> list[dict[str, list[float | None]]] | None:
     """Of each drive of an array `t` (s), `busy` and `clean` (shares); None for one drive."""
     if table is None or table.num_rows == 0:
         return None
     disk = table.column("disk").to_numpy()
-    each = (timeline(table.filter(pa.array(disk == number))) or {} for number in range(int(disk.max()) + 1))
+    mine = (table.filter(pa.array(disk == number)) for number in range(int(disk.max()) + 1))
+    each = (timeline(one, until=until) or {} for one in mine)
     return [{name: series[name] for name in ("t", "busy", "clean") if name in series} for series in each]
 
 

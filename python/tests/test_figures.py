@@ -227,6 +227,11 @@ def test_a_logarithmic_axis_shows_two_numbers_at_least() -> None:
     assert high > 29
     assert wide.get_ylim()[0] > 0.5
     assert wide.yaxis.get_major_formatter()(2500.0, 0) == "2,500"
+    # From 13 000 to 500 000 there is one power of ten.
+    for low, high, least in ((13e3, 500e3, 4), (3.0, 50.0, 3), (1.0, 5000.0, 4)):
+        drawn = axis(low, high)
+        ends = drawn.get_ylim()
+        assert len([v for v in drawn.yaxis.get_major_locator()() if ends[0] <= v <= ends[1]]) >= least
     _, (across,) = style.new_figure()
     across.plot([1, 5000], [1, 1])
     style.log_axis(across, "x")

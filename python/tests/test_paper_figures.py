@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -144,6 +145,13 @@ def test_windows_are_rates_where_iops_are_asked_for(tmp_path: Path, kept: list[F
     ]
 
 
+def test_the_window_in_which_a_run_ends_is_left_out(tmp_path: Path) -> None:
+    for ended, seen in ((5.0, 2), (6.0, 3)):
+        runs = Runs("e", [of({"makespan_s": ended}, {"timeline": timeline_of([4.0, 4.0, 2.0])})])
+        papers.draw(figure("windows", y="n"), {"e": runs}, tmp_path)
+        assert len(rows(tmp_path / "f.csv")) == 1 + seen
+
+
 def test_responses_are_counted_on_four_scales(tmp_path: Path, kept: list[Figure]) -> None:
     """Bins of 1, 10, 100 and 1000 ms, of which there are 40."""
     ms = [0.5, 0.75, 39.5, 41.0, 350.0]
@@ -252,3 +260,14 @@ def test_an_axis_of_a_study_is_logarithmic_from_a_ratio_of_fifty_on() -> None:
     assert [scale(v) for v in ([1.0, 2.0, 50.0], [1.0, 2.0, 49.0], [1.0, 100.0], [0.0, 1.0, 100.0])] == [
         "log", "linear", "linear", "linear"
     ]  # fmt: skip
+
+
+def test_interleaved_single_requests_cannot_switch_tracks_more_often_than_pure_has_requests() -> None:
+    folder = Path(__file__).parents[2] / "papers" / "arrays-interleaving"
+    recorded = tomllib.loads((folder / "verdicts.toml").read_text())
+    for scale, verdicts in recorded.items():
+        said = verdicts["000-A1"]
+        ratio = float(said["ours"].split()[0])
+        requests = float(said["why"].split("between two switches (")[1].split()[0])
+        # Nearly every request finds the head elsewhere: a little less than one switch for each.
+        assert ratio < requests < 1.5 * ratio, scale

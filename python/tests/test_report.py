@@ -210,6 +210,32 @@ def test_what_drives_of_an_array_do_side_by_side_is_their_mean() -> None:
     assert (of_array["busy"], of_array["stalled"]) == ([1.0, 0.25], [1.0, 0.5])
 
 
+def test_the_window_in_which_a_run_ends_is_no_fall() -> None:
+    table = pa.table(
+        {
+            "start_s": [0.0, 10.0, 20.0],
+            "end_s": [10.0, 20.0, 30.0],
+            "completions": [100, 100, 60],
+            "busy_share": [2.0, 2.0, 1.3],
+            "stalled_share": [0.5, 0.5, 0.3],
+        }
+    )
+    ended = timeline(table, 2, 26.0)
+    assert ended is not None
+    # Drives that worked on after the last completion were not busier than all the time.
+    assert (ended["iops"], ended["busy"], ended["stalled"]) == ([10, 10, 10], [1, 1, 1], [0.5, 0.5, 0.5])
+    short, whole, alone = timeline(table, 2, 20.5), timeline(table, 2, 30.0), timeline(table[:1], 2, 2.5)
+    assert short is not None
+    assert whole is not None
+    assert alone is not None
+    assert (short["iops"], short["busy"]) == ([10, 10, None], [1, 1, None])
+    assert (whole["iops"], whole["busy"]) == ([10, 10, 6], [1, 1, 0.65])
+    assert (alone["iops"], alone["t"]) == ([40], [5])
+    each = drives(table.append_column("disk", pa.array([0, 0, 0])), 26.0)
+    assert each is not None
+    assert each[0]["busy"] == [1, 1, 1]
+
+
 def test_zones_are_drawn_where_the_host_knows_some(browser: WebDriver, tmp_path: Path) -> None:
     layer = "zoned,zone=16KiB,conventional=0%,max_open=4"
     zoned = run("synth:zoned,writers=4,zone=16KiB,requests=2000", drive="tiny", layer=layer)

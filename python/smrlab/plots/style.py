@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 import textwrap
 from collections.abc import Callable
 from pathlib import Path
@@ -82,7 +83,8 @@ def log_axis(axes: Axes, which: str = "y", write: Callable[[float], str] = text.
     if high / low < 10:
         # Less than a decade: at least two numbers are seen.
         (axes.set_ylim if which == "y" else axes.set_xlim)(low / 1.5, high * 1.5)
-    if high / low < 30:
+    if high / low < 30 or math.floor(math.log10(high)) == math.ceil(math.log10(low)):
+        # One power of ten alone names no scale.
         axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     axis.set_minor_formatter(NullFormatter())
     axis.set_major_formatter(FuncFormatter(lambda v, _: write(v)))
