@@ -157,17 +157,12 @@ impl BlockSet {
 
     /// The first block of `range` that is (`wanted`) or is not in the set; `range.end` if none.
     fn find(&self, range: Range<u64>, wanted: bool) -> u64 {
-        let mut unit = range.start / UNIT_BLOCKS;
-        while range.start < range.end && unit * UNIT_BLOCKS < range.end {
-            let (end, value) = self.tree.piece(unit, range.end.div_ceil(UNIT_BLOCKS));
-            let bits = if wanted { value } else { !value };
-            let inside = bits & mask(unit, &range);
-            if inside != 0 {
-                return unit * UNIT_BLOCKS + u64::from(inside.trailing_zeros());
-            }
-            unit = if bits == 0 { end.min(range.end) } else { unit + 1 };
-        }
-        range.end
+        self.look().find(range, wanted)
+    }
+
+    #[inline]
+    fn look(&self) -> Look<'_> {
+        Look { tree: &self.tree, known: 0..0, value: 0 }
     }
 
     /// The first block in the set at `block` or behind it.
@@ -188,10 +183,10 @@ impl BlockSet {
 
     /// The maximal runs of blocks in the set that lie in `range` (cut at its ends), ascending.
     pub fn runs_in(&self, range: Range<u64>) -> impl Iterator<Item = Range<u64>> + '_ {
-        let mut at = range.start;
+        let (mut look, mut at) = (self.look(), range.start);
         std::iter::from_fn(move || {
-            let start = self.find(at..range.end, true);
-            at = self.find(start..range.end, false);
+            let start = look.find(at..range.end, true);
+            at = look.find(start..range.end, false);
             (start < range.end).then_some(start..at)
         })
     }
@@ -220,6 +215,34 @@ impl BlockSet {
     /// Bytes on the heap, exact but for what the allocator itself adds and one empty page at the most.
     pub fn bytes(&self) -> usize {
         self.tree.bytes()
+    }
+}
+
+/// A look at a set that goes on upwards: a unit in which one run of blocks ends and another begins is searched for once.
+struct Look<'a> {
+    tree: &'a UnitTree<u8>,
+    /// Units that were found last, and what each of them has.
+    known: Range<u64>,
+    value: u8,
+}
+
+impl Look<'_> {
+    /// As [`BlockSet::find`].
+    fn find(&mut self, range: Range<u64>, wanted: bool) -> u64 {
+        let mut unit = range.start / UNIT_BLOCKS;
+        while range.start < range.end && unit * UNIT_BLOCKS < range.end {
+            if !self.known.contains(&unit) {
+                let (end, value) = self.tree.piece(unit, range.end.div_ceil(UNIT_BLOCKS));
+                (self.known, self.value) = (unit..end, value);
+            }
+            let bits = if wanted { self.value } else { !self.value };
+            let inside = bits & mask(unit, &range);
+            if inside != 0 {
+                return unit * UNIT_BLOCKS + u64::from(inside.trailing_zeros());
+            }
+            unit = if bits == 0 { self.known.end.min(range.end) } else { unit + 1 };
+        }
+        range.end
     }
 }
 

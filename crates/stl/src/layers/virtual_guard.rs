@@ -19,7 +19,7 @@ use crate::{
 use away::Away;
 use smrlab_disk::{BandId, Bands, DriveModel};
 use smrlab_units::{Blocks, HostOp, Lba, Pba, SimTime};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -87,8 +87,8 @@ pub struct VirtualGuard {
     held: Vec<Option<Held>>,
     /// Rows in the order in which they went away, with their number; of some of them this is over, but not of the first.
     order: VecDeque<(Row, u64)>,
-    /// How many rows of a band are away.
-    by_band: BTreeMap<u64, u32>,
+    /// How many rows of each band are away.
+    by_band: Box<[u32]>,
     evictions: u64,
     free: FreeBands,
     /// Something was discarded since the last fence: no write at home may destroy it before that is durable.
@@ -137,7 +137,7 @@ impl VirtualGuard {
             away: Away::new(),
             held: vec![None; slots],
             order: VecDeque::new(),
-            by_band: BTreeMap::new(),
+            by_band: vec![0; places.bands.len() as usize].into(),
             evictions: 0,
             free: FreeBands::new(slots as u32),
             discarded: false,
@@ -212,27 +212,28 @@ impl VirtualGuard {
         out.sort_unstable();
     }
 
-    /// Copies a row to a slot. Its home may be destroyed once that is durable.
-    fn evict(&mut self, row: Row, plan: &mut Plan) {
+    /// Copies a row to a slot; answers how many of its blocks are live. Its home may be destroyed once that is durable.
+    fn evict(&mut self, row: Row, plan: &mut Plan) -> u64 {
         let (_, fence) = self.free.peek(0).expect("a reserve of slots is kept");
         if fence {
             self.fence(plan);
         }
-        let record = self.copy(row, 0, plan);
+        let (record, moved) = self.copy(row, 0, plan);
         self.apply(&record);
+        moved
     }
 
-    /// Plans the copy of a row to the slot that is taken after `ahead` others; answers its record.
-    fn copy(&self, row: Row, ahead: u32, plan: &mut Plan) -> Record {
+    /// Plans the copy of a row to the slot that is taken after `ahead` others; answers its record, and how many of its blocks are live.
+    fn copy(&self, row: Row, ahead: u32, plan: &mut Plan) -> (Record, u64) {
         let (slot, _) = self.free.peek(ahead).expect("a reserve of slots is kept");
         let (first, live) = (self.rows.first(row), self.live.set());
         let mut span = Span::default();
         let home = At { number: first.0, pba: first, cause: Cause::Clean };
-        span.stage(live, first.0..self.rows.end(row).0, home, plan);
+        let moved = span.stage(live, first.0..self.rows.end(row).0, home, plan);
         span.write(self.places.slots[slot as usize], Cause::Clean, plan);
         let record = records::away(row, slot);
         plan.record(record);
-        record
+        (record, moved)
     }
 
     fn fence(&mut self, plan: &mut Plan) {
@@ -299,8 +300,7 @@ impl VirtualGuard {
         }
         let (from, mut moved) = (if cleaned { plan.ops().len() } else { first }, 0);
         for &row in endangered.iter() {
-            moved += self.live.set().count_in(self.rows.first(row).0..self.rows.end(row).0);
-            self.evict(row, plan);
+            moved += self.evict(row, plan);
         }
         if moved > 0 {
             plan.cleaned("guard", from, Blocks(moved));
@@ -376,7 +376,7 @@ impl TranslationLayer for VirtualGuard {
 
     fn background_after(&self) -> Option<SimTime> {
         let idle = self.idle?;
-        (!self.by_band.is_empty() && self.free.len() < idle.free).then_some(idle.after)
+        (!self.away.is_empty() && self.free.len() < idle.free).then_some(idle.after)
     }
 
     fn background(&mut self, _: SimTime, plan: &mut Plan) {

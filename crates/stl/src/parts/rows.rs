@@ -91,14 +91,17 @@ impl Span {
         self.pieces.push(Piece { blocks: Blocks(part.end - part.start), end: source });
     }
 
-    /// Goes on with what is live of `part` of a row, and plans the reads of it: an operation for each run.
-    pub fn stage(&mut self, live: &BlockSet, part: Range<u64>, row: At, plan: &mut Plan) {
+    /// Goes on with what is live of `part` of a row, and plans the reads of it: an operation for each run. Answers how many blocks it
+    /// reads.
+    pub fn stage(&mut self, live: &BlockSet, part: Range<u64>, row: At, plan: &mut Plan) -> u64 {
+        let mut staged = 0;
         for run in live.runs_in(part) {
-            let part = run.start - row.number..run.end - row.number;
-            let op: OpId =
-                plan.read_staged(row.cause, row.pba + Blocks(part.start), Blocks(run.end - run.start));
+            let (part, blocks) = (run.start - row.number..run.end - row.number, run.end - run.start);
+            let op: OpId = plan.read_staged(row.cause, row.pba + Blocks(part.start), Blocks(blocks));
             self.push(part, Endpoint::Staged(op, Blocks::ZERO));
+            staged += blocks;
         }
+        staged
     }
 
     /// Plans the one write that brings it to the row that begins at `pba`; nothing where nothing is live.

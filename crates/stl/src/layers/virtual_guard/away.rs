@@ -59,6 +59,11 @@ impl Away {
         self.slots.remove(&row)
     }
 
+    /// Whether no row is away.
+    pub(super) fn is_empty(&self) -> bool {
+        self.slots.is_empty()
+    }
+
     /// Bytes that the map takes, estimated.
     pub(super) fn bytes(&self) -> usize {
         // Nodes of the tree are two thirds full on the average.

@@ -8,6 +8,7 @@ use crate::parts::rows::{At, Row, Span};
 use crate::{Cause, Plan, Record};
 use smrlab_disk::BandId;
 use smrlab_units::Blocks;
+use std::cmp::Reverse;
 
 impl VirtualGuard {
     /// Cleans the band that is next.
@@ -36,7 +37,10 @@ impl VirtualGuard {
 
     fn next_band(&self) -> Option<u64> {
         let of_oldest = || self.order.front().map(|&(row, _)| self.band_of(row));
-        let fullest = || self.by_band.iter().rev().max_by_key(|b| *b.1).map(|b| *b.0);
+        let fullest = || {
+            let away = (0..).zip(&self.by_band).filter(|b| *b.1 > 0);
+            away.max_by_key(|&(band, n)| (n, Reverse(band))).map(|b| b.0)
+        };
         self.cleaning.or_else(|| match self.victim {
             Victim::Oldest => of_oldest(),
             Victim::Fullest => fullest(),
@@ -80,9 +84,9 @@ impl VirtualGuard {
                 plan.fence();
                 fenced = true;
             }
-            moved += self.live.set().count_in(self.rows.first(row).0..self.rows.end(row).0);
-            out.push(self.copy(row, copied, plan));
-            copied += 1;
+            let (record, blocks) = self.copy(row, copied, plan);
+            out.push(record);
+            (moved, copied) = (moved + blocks, copied + 1);
         }
         if copied > 0 {
             plan.cleaned("guard-copies", first, Blocks(moved));
@@ -102,10 +106,9 @@ impl VirtualGuard {
             let slot = self.slot(row).expect("copied before");
             let home = self.rows.first(row);
             let all = home.0..self.rows.end(row).0;
-            moved += self.live.set().count_in(all.clone());
             let pba = self.places.slots[slot as usize];
             let mut span = Span::default();
-            span.stage(self.live.set(), all, At { number: home.0, pba, cause: Cause::Clean }, plan);
+            moved += span.stage(self.live.set(), all, At { number: home.0, pba, cause: Cause::Clean }, plan);
             span.write(home, Cause::Clean, plan);
             out.push(records::home(row));
             plan.record(records::home(row));

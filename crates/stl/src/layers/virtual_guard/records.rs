@@ -55,7 +55,7 @@ impl VirtualGuard {
         }
         self.order.push_back((row, self.evictions));
         self.evictions += 1;
-        *self.by_band.entry(self.band_of(row)).or_default() += 1;
+        self.by_band[self.band_of(row) as usize] += 1;
     }
 
     fn give_back(&mut self, row: Row) {
@@ -68,10 +68,9 @@ impl VirtualGuard {
         }
         self.counters.returned += 1;
         let band = self.band_of(row);
-        let left = self.by_band.get_mut(&band).expect("its band has rows that are away");
+        let left = &mut self.by_band[band as usize];
         *left -= 1;
         if *left == 0 {
-            self.by_band.remove(&band);
             self.counters.bands_cleaned += 1;
             self.cleaning.take_if(|c| *c == band);
         }

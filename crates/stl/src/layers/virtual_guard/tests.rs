@@ -96,7 +96,7 @@ fn a_checkpoint_knows_the_band_whose_cleaning_was_begun() {
     let host = layer.host_blocks().0;
     write(&mut layer, &mut plan, 0, host);
     write(&mut layer, &mut plan, 0, 2);
-    let band = *layer.by_band.keys().next().expect("a row of it is away");
+    let band = layer.by_band.iter().position(|n| *n > 0).expect("a row of it is away") as u64;
     layer.apply(&records::cleaning(band));
     let mut again = concrete(Victim::Fullest);
     layer.write_checkpoint(&mut |r| again.apply(&r));
