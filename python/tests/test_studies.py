@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from functools import partial
 from pathlib import Path
@@ -18,10 +19,11 @@ from smrlab import InputError, _core, sweeps
 from smrlab.executors import Failed, Piece
 from smrlab.executors.local import LocalPool
 from smrlab.secret import hidden
+from smrlab.sweeps import machine
 from smrlab.sweeps.halving import Halving
 from smrlab.sweeps.quantity import quantity
 from smrlab.sweeps.samples import sampled
-from smrlab.sweeps.summary import measured
+from smrlab.sweeps.summary import measured, page
 
 BASE = {"drive": "tiny", "trace": ["synth:uniform,requests=400"], "layer": "rmw", "wrap": "capacity"}
 RANGE = {"from": "1%", "to": "16%", "scale": "log"}
@@ -125,6 +127,51 @@ def test_the_summary_is_a_page_with_pictures(smrlab: Invoke, tmp_path: Path) -> 
     assert (tmp_path / "summary-response_ms.mean.svg").read_bytes().startswith(b"<?xml")
     wrong = smrlab("sweep", "summary", tmp_path, "--metric", "response_ms.none")
     assert (wrong.status, "near it: response_ms.mean" in wrong.err) == (2, True)
+
+
+def test_a_summary_says_where_the_ends_of_a_metric_are() -> None:
+    rows: list[dict[str, Any]] = [{"a": a, "b": None if a == 2 else "x", "m": 10.0 * a} for a in (1, 2, 3)]
+    told = page({"runs": 3, "metrics": [measured(rows, "m", ["a", "b"])]})
+    assert told.startswith("# What mattered\n\n3 runs. ")
+    lines = told.splitlines()
+    assert "Least of all: 10 (a=1, b=x)" in lines
+    assert "Most of all: 30 (a=3, b=x)" in lines
+    (row,) = (line for line in lines if line.startswith("| a |"))
+    assert row.endswith("| 1 (10) | 3 (30) |")
+    # What a run does not have is not said of it.
+    (low, *_) = page({"runs": 1, "metrics": [measured(rows[1:], "m", ["a", "b"])]}).split("Most of all")
+    assert "Least of all: 20 (a=2)" in low.splitlines()
+
+
+def test_a_machine_keeps_what_was_used_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Room for three: the one that was not used for the longest time goes; one in use and the new one stay."""
+    monkeypatch.setenv("SMRLAB_INPUTS", str(tmp_path))
+    monkeypatch.setenv("SMRLAB_INPUTS_BYTES", "3500")
+
+    def make(place: Path) -> dict[str, Any]:
+        (place / "data").write_bytes(bytes(1000))
+        return {}
+
+    def there() -> list[str]:
+        return sorted(p.name for p in tmp_path.iterdir() if not p.name.startswith("."))
+
+    def use(key: str) -> list[str]:
+        for note in tmp_path.glob("*/note.json"):
+            os.utime(note, (note.stat().st_atime, note.stat().st_mtime - 1000))
+        with machine.held(key, make) as (place, note):
+            assert (place.name, note["bytes"]) == (key, 1000)
+        return there()
+
+    last: list[str] = []
+    for key in "mcxmaxqxcbcaxmamzbkzya":
+        last = [*(k for k in last if k != key), key][-3:]
+        assert use(key) == sorted(last)
+    # Older than all others, and in use: that after it goes.
+    with machine.held(last[0], make):
+        os.utime(tmp_path / last[0] / "note.json", (1, 1))
+        assert use("new") == sorted([last[0], last[2], "new"])
+    monkeypatch.setenv("SMRLAB_INPUTS_BYTES", "10")
+    assert use("alone") == ["alone"]
 
 
 def test_a_plan_counts_runs_requests_and_what_is_there(smrlab: Invoke, tmp_path: Path) -> None:
