@@ -39,17 +39,39 @@ def test_a_drive_that_cannot_keep_up_gets_a_remedy(
     assert (said in err and "cannot keep up" in err) if said else not err
 
 
+def test_an_array_that_falls_behind_with_idle_drives_gets_a_remedy(capsys: pytest.CaptureFixture[str]) -> None:
+    def said(**other: Any) -> str:
+        # Half of 100 s of arrivals two drives were busy, each; the last request was answered after 150 s.
+        doc: dict[str, Any] = {"offered_load": 0.5, "busy_s": 100.0, "members": [{}, {}], "makespan_s": 150.0}
+        doc |= {"requests": 2000, "response_ms": {"mean": 25_000.0}, **other}
+        finish.warn_overload([("a", doc)])
+        return " ".join(capsys.readouterr().err.split())
+
+    told = said()
+    assert "a falls behind" in told
+    assert "25 s in the mean" in told
+    assert "--scale-time 2.1," in told
+    assert said(response_ms={"mean": 7000.0}) == ""
+    assert said(makespan_s=115.0) == ""
+    assert said(requests=900) == ""
+    assert said(members=None) == ""
+    assert "falls behind" not in said(offered_load=1.5)
+
+
 def test_groups_of_dvs_that_are_nearly_full_are_told(capsys: pytest.CaptureFixture[str]) -> None:
-    def said(moved: int, array: str = "dvs,chunk=64KiB,overprovision=20%,segment=50") -> str:
+    def said(moved: int, array: str = "dvs,chunk=64KiB,overprovision=20%,segment=50", chunks: int = 0) -> str:
         collected = {"by_kind": {"group-collection": {"relocated_blocks": moved}}}
         doc = {"spec": {"array": array}, "host": {"blocks_written": 1000}, "cleaning": collected}
+        doc["media"] = {"by_cause": {"host": {"blocks_written": chunks}}}
         finish.warn_crowded([("a", doc)])
         return " ".join(capsys.readouterr().err.split())
 
     told = said(4500)
-    assert "for each block that the host wrote, collections moved 4.5" in told
+    assert "for each block that was written for the host, collections moved 4.5" in told
     assert "set overprovision= above 20%" in told
     assert said(1000) == ""
+    # Requests of 4 KiB write whole chunks.
+    assert said(4500, chunks=16_000) == ""
     assert said(4500, "raid5,disks=5") == ""
 
 

@@ -65,6 +65,13 @@ def tell_full(runs: list[tuple[str, dict[str, Any]]]) -> None:
         )
 
 
+# Requests of an array came faster than they were served where the mean response is more than this share of the whole
+# run, and the run so many times as long as its arrivals.
+BEHIND = 0.05
+LONGER = 1.2
+# Shorter runs may end while their first requests wait.
+MANY = 1000
+
 # A dvs array whose collections move more than this for each block that the host writes is told to have more room.
 CROWDED = 1.0
 
@@ -74,13 +81,15 @@ def warn_crowded(runs: list[tuple[str, dict[str, Any]]]) -> None:
     for name, doc in runs:
         array = str(text.dig(doc, "spec.array") or "")
         moved = text.dig(doc, "cleaning.by_kind.group-collection.relocated_blocks") or 0
-        written = text.dig(doc, "host.blocks_written") or 0
+        # Small writes make whole chunks, and a collection moves whole ones.
+        chunks = text.dig(doc, "media.by_cause.host.blocks_written") or 0
+        written = max(chunks, text.dig(doc, "host.blocks_written") or 0)
         if not array.startswith("dvs") or not written or moved / written <= CROWDED:
             continue
         now = re.search(r"overprovision=([^,]+)", array)
         console.note(
-            f"{name}: the array's groups are nearly full: for each block that the host wrote, collections moved "
-            f"{text.number(moved / written)}. Leave more of their space free: set overprovision= above "
+            f"{name}: the array's groups are nearly full: for each block that was written for the host, collections "
+            f"moved {text.number(moved / written)}. Leave more of their space free: set overprovision= above "
             f"{now[1] if now else 'its default'}; the default, 70%, moves less than is written."
         )
 
@@ -151,6 +160,10 @@ def show_run(run: Result) -> None:
 def warn_overload(runs: list[tuple[str, dict[str, Any]]]) -> None:
     """Says which drives cannot keep up with the trace, and what to do about it."""
     late = [(name, doc["offered_load"]) for name, doc in runs if doc.get("offered_load", 0) > 1 or "overload" in doc]
+    known = {name for name, _ in late}
+    for name, doc in runs:
+        if name not in known:
+            _warn_behind(name, doc)
     if not late:
         return
     loads = ", ".join(f"{name} ({text.number(load)} times its capacity)" for name, load in late)
@@ -160,6 +173,23 @@ def warn_overload(runs: list[tuple[str, dict[str, Any]]]) -> None:
         f"These cannot keep up with the arrivals of the trace: {loads}.\n"
         f"Their response times grow with its length. To compare at a load that all sustain: --scale-time {scale:g}, "
         "or --arrivals closed."
+    )
+
+
+def _warn_behind(name: str, doc: dict[str, Any]) -> None:
+    """Says where an array fell behind the arrivals of the trace with drives that were not busy all the time."""
+    mean, whole = (text.dig(doc, "response_ms.mean") or 0) / 1e3, doc.get("makespan_s") or 0
+    drives, load = len(doc.get("members") or []), doc.get("offered_load") or 0
+    if not drives or not load or doc.get("requests", 0) < MANY or mean <= BEHIND * whole:
+        return
+    # The load is the drives' busy time, in the mean, of the time in which requests arrived.
+    longer = whole / (doc["busy_s"] / drives / load)
+    if longer <= LONGER:
+        return
+    console.note(
+        f"{name} falls behind the arrivals of the trace, though its drives are not busy all the time: its requests "
+        f"wait for each other, {text.milliseconds(mean * 1e3)} in the mean, and longer the longer the trace is. To "
+        f"compare at a load that it sustains: --scale-time {math.ceil(longer * 14) / 10:g}, or --arrivals closed."
     )
 
 
