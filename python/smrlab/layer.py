@@ -74,8 +74,8 @@ def load(text: str) -> type[TranslationLayer] | None:
 
     Raises InputError when there is no such file or class.
     """
-    path, colon, name = text.rpartition(":")
-    if not colon or not path.endswith(".py"):
+    path, _, name = (f"{text}:" if text.endswith(".py") else text).rpartition(":")
+    if not path.endswith(".py"):
         return None
     spec = importlib.util.spec_from_file_location(Path(path).stem, path)
     if spec is None or spec.loader is None or not Path(path).is_file():
@@ -87,6 +87,11 @@ def load(text: str) -> type[TranslationLayer] | None:
         raise InputError(f"layer {text}: {path} does not run: {type(fault).__name__}: {fault}") from fault
     found = getattr(module, name, None)
     if not (inspect.isclass(found) and issubclass(found, TranslationLayer)):
-        own = [n for n, c in vars(module).items() if inspect.isclass(c) and issubclass(c, TranslationLayer)]
-        raise InputError(f"layer {text}: no layer '{name}' in {path}; it has: {', '.join(own) or 'none'}")
+        classes = {n: c for n, c in vars(module).items() if inspect.isclass(c) and c is not TranslationLayer}
+        own = ", ".join(n for n, c in classes.items() if issubclass(c, TranslationLayer)) or "none"
+        if "," in name:
+            raise InputError(f"layer {text}: a layer in Python has no parameters; say {path}:{name.partition(',')[0]}")
+        if not name:
+            raise InputError(f"layer {text}: which class of it? {path}:CLASS; it has: {own}")
+        raise InputError(f"layer {text}: no layer '{name}' in {path}; it has: {own}")
     return found

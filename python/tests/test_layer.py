@@ -85,8 +85,12 @@ def test_operations_beyond_the_medium_are_refused() -> None:
 
 
 def test_naming_a_class_that_is_not_there_says_which_there_are() -> None:
-    with pytest.raises(smrlab.InputError, match=r"it has: .*GreedyLog"):
+    with pytest.raises(smrlab.InputError, match=r"it has: GreedyLog$"):
         load(f"{EXAMPLE}:GreadyLog")
+    with pytest.raises(smrlab.InputError, match=r"which class of it\? .*greedy_log.py:CLASS; it has: GreedyLog$"):
+        load(str(EXAMPLE))
+    with pytest.raises(smrlab.InputError, match=r"has no parameters; say .*greedy_log.py:GreedyLog$"):
+        load(f"{EXAMPLE}:GreedyLog,band=3")
     with pytest.raises(smrlab.InputError, match="there is no file"):
         load("missing.py:Layer")
     assert load("rmw,band=4") is None
