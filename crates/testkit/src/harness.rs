@@ -9,6 +9,7 @@ use smrlab_stl::{
 };
 use smrlab_units::spec::{SpecError, split_item};
 use smrlab_units::{BLOCK_BYTES, Blocks, HostOp, Lba, SimTime};
+use std::fmt::Debug;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -107,7 +108,7 @@ impl Harness {
         self.twin_plan.clear();
         self.twin.prefetch(r);
         self.twin.submit(self.now, r, &mut self.twin_plan);
-        self.compare_plans(&format!("{r:?}"));
+        self.compare_plans(r);
         if self.entry.capabilities.locates {
             // Metadata on the medium may be written before what the layer itself begins with.
             let media = self.context.metadata == Metadata::Media;
@@ -121,19 +122,19 @@ impl Harness {
         }
     }
 
-    fn compare_plans(&mut self, what: &str) {
+    fn compare_plans(&mut self, what: &dyn Debug) {
         let (a, b) = (&self.plan, &self.twin_plan);
         let text = &self.text;
-        assert_eq!(a.ops(), b.ops(), "{text}: {what}: operations differ where data are not wanted");
-        assert_eq!(a.ack_after(), b.ack_after(), "{text}: {what}: acknowledged elsewhere");
-        assert_eq!(a.extents(), b.extents(), "{text}: {what}: other extents");
-        assert_eq!(a.cleanings(), b.cleanings(), "{text}: {what}: other cleanings");
+        assert_eq!(a.ops(), b.ops(), "{text}: {what:?}: operations differ where data are not wanted");
+        assert_eq!(a.ack_after(), b.ack_after(), "{text}: {what:?}: acknowledged elsewhere");
+        assert_eq!(a.extents(), b.extents(), "{text}: {what:?}: other extents");
+        assert_eq!(a.cleanings(), b.cleanings(), "{text}: {what:?}: other cleanings");
         for op in a.ops() {
             self.digest.note(&[op.dir as u64, op.cause as u64, op.pba.0, op.blocks.0]);
         }
         let end = self.context.drive.geometry().blocks().0;
         let inside = |op: &MediaOp| op.pba.0 + op.blocks.0 <= end && op.blocks.0 > 0;
-        assert!(a.ops().iter().all(inside), "{text}: {what}: outside the medium: {:?}", a.ops());
+        assert!(a.ops().iter().all(inside), "{text}: {what:?}: outside the medium: {:?}", a.ops());
     }
 
     /// Does a request; a read is compared with the model.
@@ -150,7 +151,7 @@ impl Harness {
                 let mut out = vec![0x11; range.len()];
                 self.carry_out(HostBuffer::Read(&mut out));
                 if self.keeps_data {
-                    self.compare(&out, lba, &format!("{r:?}"));
+                    self.compare(&out, lba, &r);
                 }
             }
             HostOp::Discard => {
@@ -177,13 +178,13 @@ impl Harness {
         data
     }
 
-    fn compare(&self, out: &[u8], lba: u64, what: &str) {
+    fn compare(&self, out: &[u8], lba: u64, what: &dyn Debug) {
         let want = &self.model[lba as usize * BYTES..][..out.len()];
         if let Some(i) =
             (0..out.len() / BYTES).find(|i| out[i * BYTES..][..BYTES] != want[i * BYTES..][..BYTES])
         {
             panic!(
-                "{}: {what}: LBA {} reads {:02x?}, not {:02x?}; plan {:?}",
+                "{}: {what:?}: LBA {} reads {:02x?}, not {:02x?}; plan {:?}",
                 self.text,
                 lba + i as u64,
                 &out[i * BYTES..][..8],
@@ -216,7 +217,7 @@ impl Harness {
         self.layer.background(self.now, &mut self.plan);
         self.twin_plan.clear();
         self.twin.background(self.now, &mut self.twin_plan);
-        self.compare_plans("background");
+        self.compare_plans(&"background");
         true
     }
 
@@ -254,7 +255,7 @@ impl Harness {
             plan.clear();
             layer.recover(&mut records.iter().copied(), plan);
         }
-        self.compare_plans("recovery");
+        self.compare_plans(&"recovery");
     }
 
     /// Replaces both layers by fresh ones that recover: from a checkpoint, or from all records so far.

@@ -33,6 +33,11 @@ pub fn layers() -> Vec<&'static smrlab_stl::LayerEntry> {
     only.split_whitespace().map(find).collect()
 }
 
+/// How many of a random test's cases a run has: half of them; with `$SMRLAB_ALL_CASES` all, as in `make test-full` and `make soak`.
+pub fn cases(all: u64) -> u64 {
+    if std::env::var_os("SMRLAB_ALL_CASES").is_some() { all } else { all / 2 }
+}
+
 /// The generator of a random test: of the seed that is written there, so that each run has the same cases; with `$SMRLAB_SEED` of
 /// that and the number in it, for cases that nobody has seen yet.
 ///

@@ -6,7 +6,7 @@
 
 use crate::harness::{BYTES, new_data, random_request};
 use crate::volatile::print;
-use crate::{Harness, PlainMedium};
+use crate::{Digest, Harness, PlainMedium};
 use smrlab_drive::{MemberId, Observer, ScheduledDrive, Served, TimedPlan, Wanted, assemble};
 use smrlab_stl::registry::build_as;
 use smrlab_stl::{BuildContext, Dir, Executor, HostBuffer, HostRequest, LayerEntry, Plan, Record, Step};
@@ -51,14 +51,14 @@ pub struct Outage {
 #[derive(Clone, Copy)]
 struct Version {
     request: u64,
-    print: u64,
+    print: Digest,
     sent: SimTime,
 }
 
 /// What a cut before the end of an operation leaves.
 struct Left {
     at: SimTime,
-    prints: Vec<u64>,
+    prints: Vec<Digest>,
 }
 
 /// The drive's medium, and the host's side.
@@ -79,7 +79,7 @@ struct Bench {
 }
 
 impl Bench {
-    fn recovered(&self) -> Vec<u64> {
+    fn recovered(&self) -> Vec<Digest> {
         let mut medium = self.medium.clone();
         let mut layer = build_as(self.entry, &self.text, &self.context).expect("built before").layer;
         let mut plan = Plan::new(true, true);

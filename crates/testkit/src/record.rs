@@ -17,6 +17,12 @@ impl Digest {
         }
     }
 
+    /// Notes what blocks hold.
+    pub fn note_bytes(&mut self, blocks: &[u8]) {
+        let (words, _) = blocks.as_chunks();
+        words.iter().for_each(|word| self.note(&[u64::from_le_bytes(*word)]));
+    }
+
     /// Notes what has no numbers of its own.
     pub fn note_debug(&mut self, what: &impl Debug) {
         _ = write!(self, "{what:?}");

@@ -3,11 +3,10 @@
 //! to there hold.
 
 use crate::harness::{BYTES, new_data, random_request};
-use crate::{Harness, PlainMedium, Rng};
+use crate::{Digest, Harness, PlainMedium, Rng};
 use smrlab_stl::registry::build_as;
 use smrlab_stl::{Executor, HostBuffer, HostRequest, Medium, Plan, Record, Step};
 use smrlab_units::{Blocks, HostOp, Lba, Pba};
-use std::hash::{DefaultHasher, Hasher};
 
 /// A run with such cuts.
 #[derive(Clone, Copy, Debug)]
@@ -152,12 +151,12 @@ impl Cache {
 }
 
 /// What each block of the host may read as: what was flushed last, and what was written since.
-struct Allowed(Vec<Vec<u64>>);
+struct Allowed(Vec<Vec<Digest>>);
 
-pub(crate) fn print(bytes: &[u8]) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    hasher.write(bytes);
-    hasher.finish()
+pub(crate) fn print(bytes: &[u8]) -> Digest {
+    let mut digest = Digest::default();
+    digest.note_bytes(bytes);
+    digest
 }
 
 impl Allowed {

@@ -3,7 +3,9 @@
 use smrlab_disk::DriveModel;
 use smrlab_stl::{BuildContext, HostRequest, Metadata, Plan};
 use smrlab_testkit::medium::DESTROYED;
-use smrlab_testkit::{BlockState, ByteMedia, ByteMedium, Digest, Harness, Rng, Workload, drives, layers};
+use smrlab_testkit::{
+    BlockState, ByteMedia, ByteMedium, Digest, Harness, Rng, Workload, cases, drives, layers,
+};
 use smrlab_units::{Blocks, HostOp, Lba, Pba, SimTime};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,15 +18,15 @@ fn run(text: &str, drive: &str, requests: u64) -> Option<Digest> {
     Some(h.digest())
 }
 
-/// Ten thousand requests on every drive on which `text` fits; some of the first ones are as long as all of the space.
+/// Thousands of requests on every drive on which `text` fits; some of the first ones are as long as all of the space.
 fn exercise_everywhere(text: &str) {
     let mut fits = 0;
     for (name, drive) in drives::all() {
         let Ok(mut h) = Harness::new(text, &drive, Metadata::Nv) else { continue };
         println!("{text} on {name}");
         fits += 1;
-        h.exercise(Workload { requests: 1_000, seed: fits, longest: u64::MAX });
-        h.exercise(Workload { requests: 9_000, seed: 100 + fits, longest: 200 });
+        h.exercise(Workload { requests: cases(1_000), seed: fits, longest: u64::MAX });
+        h.exercise(Workload { requests: cases(9_000), seed: 100 + fits, longest: 200 });
     }
     assert!(fits >= 3, "{text} fits on {fits} of the kit's drives only");
 }

@@ -4,7 +4,7 @@
 use crate::zones_model::{BLOCK, Model, Zone, read_zone, same_zones};
 use smrlab_disk::{DriveModel, Interference};
 use smrlab_stl::{BuildContext, Executor, HostBuffer, HostRequest, OpId, Plan, Record, TranslationLayer};
-use smrlab_testkit::{PlainMedium, Rng, drives};
+use smrlab_testkit::{PlainMedium, Rng, cases, drives};
 use smrlab_units::{HostOp, Pba, SimTime, ZoneKind};
 use std::sync::Arc;
 
@@ -108,7 +108,7 @@ impl Rig {
             model.zones.iter().filter(|z| !z.gap && (!z.conventional() || z.start + z.blocks <= r.lba.0))
         {
             let out = read_zone(&mut *layer, &mut medium, zone);
-            let mut wanted = zone.bytes.clone();
+            let mut wanted = zone.bytes.to_vec();
             wanted.resize(out.len(), 0);
             let refused = out.first() == Some(&0x11) && !model.zeroes;
             assert!(refused || out == wanted, "zone at {} after a cut in {r:?}", zone.start);
@@ -145,7 +145,7 @@ fn random_commands_do_what_a_second_model_says() {
             println!("{text} on {name}");
             fits += 1;
             let (mut rig, mut rng) = (Rig::new(text, &drive, (3, 5)), Rng::new(fits));
-            for _ in 0..3000 {
+            for _ in 0..cases(3000) {
                 let r = rig.model.random_command(&mut rng);
                 refusals.extend(rig.go(&r, &mut rng, false));
             }

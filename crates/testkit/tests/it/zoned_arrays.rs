@@ -1,7 +1,7 @@
 //! What makes an ordinary drive of a host-managed one: on bytes, cut at every request of the drive's.
 
 use smrlab_array::counted;
-use smrlab_testkit::{ArrayHarness, Rng, drives};
+use smrlab_testkit::{ArrayHarness, Rng, cases, drives};
 use smrlab_units::HostOp;
 
 /// Each with the layer below it: few random zones, so that reclaim has always something to do; and many sequential ones or hardly any.
@@ -64,7 +64,7 @@ fn everything_is_read_back() {
 fn the_power_may_fail_at_every_request() {
     let drive = drive();
     for (text, layer) in ZONED {
-        for point in 0..150 {
+        for point in 0..cases(150) {
             let mut rng = Rng::new(point);
             let mut array = ArrayHarness::new(text, layer, &drive);
             array.exercise(60 + point % 7, 70, &mut rng);

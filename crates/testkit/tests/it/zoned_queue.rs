@@ -10,6 +10,7 @@ use smrlab_units::problems::Problems;
 use smrlab_units::{Blocks, HostOp, Lba, SimTime};
 use std::collections::BTreeMap;
 use std::convert::Infallible;
+use std::sync::Arc;
 
 const CACHED: &str = "tiny,write_cache=on,cache_size=64KiB,segments=8,command=200us,bus=5";
 const SMALL: &str = "zoned,zone=16KiB,max_open=3,max_active=5,conventional=10%";
@@ -74,7 +75,7 @@ impl Bench {
                 let above = bytes.split_off((pointer.0 - zone.start) as usize * BLOCK);
                 assert!(above.iter().all(|b| *b == 0), "something is read above a pointer");
             }
-            zone.bytes = bytes;
+            zone.bytes = Arc::new(bytes);
         }
         zones
     }
@@ -243,11 +244,11 @@ fn at_rest(zone: &Zone) -> Zone {
 
 /// Whether a recovered zone is as a version says: condition, pointer, bytes; what a full one was not written with reads as zeroes.
 fn same(zone: &Zone, version: &Zone) -> bool {
-    let mut bytes = version.bytes.clone();
+    let mut bytes = version.bytes.to_vec();
     if zone.condition == "full" {
         bytes.resize(zone.bytes.len(), 0);
     }
-    zone.condition == version.condition && zone.bytes == bytes
+    zone.condition == version.condition && *zone.bytes == bytes
 }
 
 /// A drive with a layer, behind a scheduler.

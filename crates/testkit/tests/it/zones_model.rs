@@ -4,6 +4,7 @@
 use smrlab_stl::{Executor, HostBuffer, HostRequest, Plan, TranslationLayer};
 use smrlab_testkit::{PlainMedium, Rng};
 use smrlab_units::{Blocks, HostOp, Lba, SimTime, ZoneAction, ZoneKind};
+use std::sync::Arc;
 
 pub(crate) const BLOCK: usize = 512;
 
@@ -15,7 +16,7 @@ pub(crate) struct Zone {
     pub(crate) condition: &'static str,
     /// Nothing can be done with it.
     pub(crate) gap: bool,
-    pub(crate) bytes: Vec<u8>,
+    pub(crate) bytes: Arc<Vec<u8>>,
 }
 
 impl Zone {
@@ -56,7 +57,7 @@ impl Model {
             let condition = z.condition.name();
             let bytes = if z.pointer.is_none() { vec![0; z.blocks.bytes() as usize] } else { Vec::new() };
             let gap = z.kind == ZoneKind::Gap;
-            zones.push(Zone { start: z.start.0, blocks: z.blocks.0, condition, gap, bytes });
+            zones.push(Zone { start: z.start.0, blocks: z.blocks.0, condition, gap, bytes: Arc::new(bytes) });
             true
         });
         Self { zones, opened: Vec::new(), most_open: limits.0, most_active: limits.1, zeroes }
@@ -96,7 +97,7 @@ impl Model {
             for (k, block) in data.chunks(BLOCK).enumerate() {
                 let zone = self.at(lba + k as u64);
                 let at = (lba + k as u64 - self.zones[zone].start) as usize * BLOCK;
-                self.zones[zone].bytes[at..at + BLOCK].copy_from_slice(block);
+                Arc::make_mut(&mut self.zones[zone].bytes)[at..at + BLOCK].copy_from_slice(block);
             }
             return Ok(());
         }
@@ -114,7 +115,7 @@ impl Model {
         }
         self.take(i)?;
         let zone = &mut self.zones[i];
-        zone.bytes.extend_from_slice(data);
+        Arc::make_mut(&mut zone.bytes).extend_from_slice(data);
         if zone.bytes.len() as u64 == zone.blocks * BLOCK as u64 {
             zone.condition = "full";
         } else if !zone.open() {
@@ -158,7 +159,7 @@ impl Model {
         match (action, self.zones[i].condition) {
             (_, "not-write-pointer") => return Err("unsupported"),
             (ZoneAction::Reset, _) => {
-                self.zones[i].bytes.clear();
+                self.zones[i].bytes = Arc::default();
                 self.zones[i].condition = "empty";
             }
             (ZoneAction::Close, _) => self.zones[i].rest(),
