@@ -26,6 +26,10 @@ pub(crate) fn detect(mut input: Input) -> Result<(&'static Format, Input), Trace
         return Err(TraceError::Empty(input.file().to_owned()));
     }
     let bytes = &input.window()[..have.min(SAMPLE)];
+    // A format without a header could take the lines below one that leaves open what they mean.
+    if let Some(headed) = Headed::of(&Sample { bytes, lenient: false }, &[]).filter(Headed::is_ambiguous) {
+        return Err(TraceError::Format(headed.message(input.file())));
+    }
     let mut candidates = candidates(&Sample { bytes, lenient: false });
     if candidates.is_empty() {
         // Some lines may be bad: the format's reader has the better message for that.

@@ -71,6 +71,28 @@ fn bad(name: &str, what: &str, text: &[u8]) -> Reason {
     Reason::Owned(format!("{name} '{shown}' is not {what}"))
 }
 
+/// Why a text is no whole number of 64 bits.
+#[cold]
+fn not_counted(name: &str, text: &[u8]) -> Reason {
+    bad(name, if too_large(text) { "a whole number below 2^64" } else { "a whole number" }, text)
+}
+
+/// Whether a text that is no whole number of 64 bits is one of more.
+fn too_large(text: &[u8]) -> bool {
+    text.iter().all(u8::is_ascii_digit) && text.iter().skip_while(|b| **b == b'0').count() >= 20
+}
+
+/// A whole number behind zeros.
+#[cold]
+fn long(text: &[u8], name: &'static str) -> Result<u64, Reason> {
+    let zeros = text.iter().take_while(|b| **b == b'0').count();
+    let digits = &text[zeros..];
+    if zeros == 0 || digits.is_empty() || digits.len() > 20 {
+        return Err(not_counted(name, text));
+    }
+    uint(digits, name)
+}
+
 /// A whole number in decimal digits.
 ///
 /// # Errors
@@ -79,7 +101,7 @@ fn bad(name: &str, what: &str, text: &[u8]) -> Reason {
 pub fn uint(text: &[u8], name: &'static str) -> Result<u64, Reason> {
     let text = text.trim_ascii();
     if text.is_empty() || text.len() > 20 {
-        return Err(bad(name, "a whole number", text));
+        return long(text, name);
     }
     let mut n = 0u64;
     if text.len() < 19 {
@@ -97,7 +119,7 @@ pub fn uint(text: &[u8], name: &'static str) -> Result<u64, Reason> {
         let next = n.checked_mul(10).and_then(|n| n.checked_add(u64::from(d)));
         match next {
             Some(next) if d <= 9 => n = next,
-            _ => return Err(bad(name, "a whole number below 2^64", text)),
+            _ => return Err(not_counted(name, text)),
         }
     }
     Ok(n)
@@ -149,13 +171,12 @@ pub fn uint32(text: &[u8], name: &'static str) -> Result<u32, Reason> {
 pub fn time(text: &[u8], unit_ns: u64, name: &'static str) -> Result<SimTime, Reason> {
     let text = text.trim_ascii();
     let Some(dot) = text.iter().position(|b| !b.is_ascii_digit()) else {
-        let ns = uint(text, name)?.checked_mul(unit_ns);
-        return ns.map(SimTime).ok_or_else(|| bad(name, "a time below 584 years", text));
+        return whole(text, name)?.checked_mul(unit_ns).map(SimTime).ok_or_else(|| too_late(text, name));
     };
     if text[dot] != b'.' || text.len() == 1 {
         return time_with_exponent(text, unit_ns, name);
     }
-    let whole = if dot == 0 { 0 } else { uint(&text[..dot], name)? };
+    let seconds = if dot == 0 { 0 } else { whole(&text[..dot], name)? };
     let decimals = &text[dot + 1..];
     let (mut fraction, mut scale) = (0u64, 1u64);
     for b in &decimals[..decimals.len().min(18)] {
@@ -172,8 +193,19 @@ pub fn time(text: &[u8], unit_ns: u64, name: &'static str) -> Result<SimTime, Re
         ((u128::from(fraction) * u128::from(unit_ns) * 2 + u128::from(scale)) / (2 * u128::from(scale)))
             as u64
     };
-    let ns = whole.checked_mul(unit_ns).and_then(|w| w.checked_add(part));
-    ns.map(SimTime).ok_or_else(|| bad(name, "a time below 584 years", text))
+    let ns = seconds.checked_mul(unit_ns).and_then(|w| w.checked_add(part));
+    ns.map(SimTime).ok_or_else(|| too_late(text, name))
+}
+
+/// The whole part of a time.
+#[inline]
+fn whole(text: &[u8], name: &'static str) -> Result<u64, Reason> {
+    uint(text, name).map_err(|reason| if too_large(text) { too_late(text, name) } else { reason })
+}
+
+#[cold]
+fn too_late(text: &[u8], name: &str) -> Reason {
+    bad(name, "a time below 584 years", text)
 }
 
 /// Ticks of 100 ns from 1601 to 1970.
@@ -186,9 +218,9 @@ const TICKS_TO_1970: u64 = 116_444_736_000_000_000;
 /// When it is no whole number, or beyond the year 2554.
 #[inline]
 pub fn filetime(text: &[u8], name: &'static str) -> Result<SimTime, Reason> {
-    let ticks = uint(text, name)?;
+    let ticks = whole(text.trim_ascii(), name)?;
     let since = ticks.checked_sub(TICKS_TO_1970).unwrap_or(ticks);
-    since.checked_mul(100).map(SimTime).ok_or_else(|| bad(name, "a time below 584 years", text))
+    since.checked_mul(100).map(SimTime).ok_or_else(|| too_late(text, name))
 }
 
 #[cold]
@@ -196,6 +228,7 @@ fn time_with_exponent(text: &[u8], unit_ns: u64, name: &'static str) -> Result<S
     let value = std::str::from_utf8(text).ok().and_then(|t| t.parse::<f64>().ok());
     match value.map(|v| v * unit_ns as f64) {
         Some(ns) if (0.0..1.8e19).contains(&ns) => Ok(SimTime(ns.round() as u64)),
+        Some(ns) if ns > 0.0 => Err(too_late(text, name)),
         _ => Err(bad(name, "a time from 0 on", text)),
     }
 }
@@ -266,9 +299,30 @@ mod tests {
     }
 
     #[test]
+    fn times_that_are_too_late_are_told_so() {
+        for text in [
+            "99999999999999999999",
+            "1000000000000000000000.5",
+            "18446744074",
+            "1e30",
+            "inf",
+            "18446744074.5",
+        ] {
+            let said = time(text.as_bytes(), 1_000_000_000, "time").unwrap_err();
+            assert!(said.ends_with("is not a time below 584 years"), "{said}");
+        }
+        assert!(filetime(b"99999999999999999999", "time").unwrap_err().contains("584 years"));
+        assert!(time(b"-1e30", 1, "time").unwrap_err().contains("a time from 0 on"));
+        assert!(time(b"12a456789012345678901", 1, "time").unwrap_err().contains("a time from 0 on"));
+    }
+
+    #[test]
     fn numbers_stop_at_64_bits() {
         assert_eq!(uint(b"18446744073709551615", "n"), Ok(u64::MAX));
-        assert!(uint(b"18446744073709551616", "n").is_err());
+        for large in ["18446744073709551616", "000100000000000000000000"] {
+            assert!(uint(large.as_bytes(), "n").unwrap_err().contains("a whole number below 2^64"));
+        }
+        assert_eq!(uint(b"000000000000000000000017", "n"), Ok(17));
         assert!(uint(b"12a", "n").unwrap_err().contains("n '12a'"));
     }
 

@@ -3,8 +3,8 @@
 use super::Sample;
 use crate::fields::{columns, separated};
 
-/// Names that say what a column is and in which unit, and how `columns=` says it. Where a header has several of one kind,
-/// the one that stands first here is taken.
+/// Names that say what a column is and in which unit, and how `columns=` says it. A header that has several of one kind
+/// leaves it to the user which of them counts; the one that stands first here is suggested.
 const KNOWN: &[(&str, &str)] = &[
     ("arrival_ns", "time:ns"),
     ("arrival_us", "time:us"),
@@ -73,7 +73,11 @@ pub(crate) struct Headed {
     columns: Vec<(&'static str, String)>,
     /// The kinds of column without which nothing can be read.
     needed: Vec<&'static str>,
-    /// All that is needed has a name of our own, and its unit is known.
+    /// Columns of our own names that say the same, the suggested one first; one name for two columns of the same name.
+    rivals: Vec<(String, String)>,
+    /// What `columns=` would say of them in order, where the header has a name twice.
+    in_order: Option<String>,
+    /// All that is needed has a name of our own, its unit is known, and no other column says the same.
     sure: bool,
 }
 
@@ -131,14 +135,18 @@ impl Headed {
                 found.push((time.unwrap_or(column), name.clone()));
             }
         };
-        for (known, column) in KNOWN {
-            if let Some(name) = names.iter().find(|n| n == known) {
-                take(column, name, &mut found);
+        let mut rivals = Vec::new();
+        for (known, column) in KNOWN.iter().filter(|(_, column)| !said.contains(&kind(column))) {
+            for name in names.iter().filter(|n| n == known) {
+                match found.iter().find(|(c, _)| kind(c) == kind(column)) {
+                    Some((_, taken)) => rivals.push((taken.clone(), name.clone())),
+                    None => take(column, name, &mut found),
+                }
             }
         }
         let sure = |found: &[(&str, String)]| {
             let has = |wanted: &&str| found.iter().any(|(c, _)| kind(c) == *wanted && !c.ends_with('?'));
-            needed.iter().all(has)
+            rivals.is_empty() && needed.iter().all(has)
         };
         let sure = sure(&found);
         if !sure {
@@ -153,12 +161,20 @@ impl Headed {
                 }
             }
         }
-        Self { line, sep, columns: found, needed, sure }
+        let twice = rivals.iter().any(|(taken, other)| taken == other);
+        let in_order = twice.then(|| ordered(names, &found));
+        Self { line, sep, columns: found, needed, rivals, in_order, sure }
     }
 
     /// What `columns=` would say, where that is certain.
     pub(crate) fn columns(&self) -> Option<String> {
         self.sure.then(|| self.text())
+    }
+
+    /// Whether it has all that is needed in names of our own, some of it twice.
+    pub(crate) fn is_ambiguous(&self) -> bool {
+        let has = |wanted: &&str| self.columns.iter().any(|(c, _)| kind(c) == *wanted);
+        !self.rivals.is_empty() && self.needed.iter().all(has)
     }
 
     /// Whether it is that of a trace of ours, whose operations may be numbers.
@@ -192,6 +208,10 @@ impl Headed {
             columns.push_str(&format!(";{column}=NAME"));
         }
         let mut more = String::new();
+        if let Some(in_order) = &self.in_order {
+            columns.clone_from(in_order);
+            more.push_str(",header=1");
+        }
         if self.sep != Some(b',') {
             more.push_str(&format!(",sep={}", self.separator()));
         }
@@ -201,6 +221,12 @@ impl Headed {
              '{file}:csv,columns={columns}{more}'\n",
             self.line
         );
+        for (taken, other) in &self.rivals {
+            text.push_str(&match taken == other {
+                true => format!("Two columns are named {taken}; this takes the first of them. "),
+                false => format!("{taken} and {other} say the same; this takes {taken}. "),
+            });
+        }
         match self.columns.iter().find(|(c, _)| c.ends_with('?')) {
             Some((_, name)) => {
                 text.push_str(&format!(
@@ -219,6 +245,16 @@ impl Headed {
         text.push_str("`smrlab explain csv` has all of it.");
         text
     }
+}
+
+/// What `columns=` says of a header's names one after the other, where `found` are those that count.
+fn ordered(names: &[String], found: &[(&'static str, String)]) -> String {
+    let mut left: Vec<_> = found.iter().collect();
+    let column = |name: &String| {
+        let at = left.iter().position(|(_, n)| n == name);
+        at.map_or("-".to_owned(), |at| left.swap_remove(at).0.replace('?', "ms"))
+    };
+    names.iter().map(column).collect::<Vec<_>>().join(";")
 }
 
 /// What stands between the columns of a line; `None`: blanks.
@@ -299,6 +335,38 @@ mod tests {
             message.contains("'T:csv,columns=op=Op;lba=LBA;size:blk=Blocks;time:s=Time (s)'"),
             "{message}"
         );
+    }
+
+    /// Of two columns that say the same, nothing tells which counts.
+    #[test]
+    fn columns_that_say_the_same_are_left_to_the_user() {
+        for (text, said) in [
+            (
+                "time_s,op,lba,lba,blocks\n5,R,0,1,8\n",
+                [
+                    "'T:csv,columns=time:s;op;lba;-;size:blk,header=1'",
+                    "Two columns are named lba; this takes the first",
+                ],
+            ),
+            (
+                "time_s,op,offset_bytes,lba,blocks\n5,R,0,1,8\n",
+                [
+                    "columns=time:s=time_s;op=op;lba=lba;size:blk=blocks'",
+                    "lba and offset_bytes say the same; this takes lba",
+                ],
+            ),
+            (
+                "time_s,op,arrival_ns,lba,blocks\n5,R,0,1,8\n",
+                ["columns=time:ns=arrival_ns;op=op;", "arrival_ns and time_s say the same"],
+            ),
+        ] {
+            let headed = of(text).unwrap();
+            let message = headed.message("T");
+            assert!(headed.columns().is_none(), "{text}");
+            assert!(said.iter().all(|s| message.contains(s)), "{message}");
+        }
+        let spare = of("time_s,op,x,x,lba,blocks\n5,R,0,1,8,8\n").unwrap();
+        assert!(spare.columns().is_some(), "columns that are passed over may have any name");
     }
 
     #[test]

@@ -262,9 +262,7 @@ impl Csv {
                 .iter()
                 .copied()
                 .find(|op| text.eq_ignore_ascii_case(op.name().as_bytes()))
-                .ok_or_else(|| {
-                    not(text, "op", "a read or a write (read= and write= say which words mean what)")
-                }),
+                .ok_or_else(|| unknown(text)),
         }
     }
 
@@ -320,15 +318,33 @@ impl Csv {
     fn find_names(&mut self, line: &[u8]) -> Result<(), Reason> {
         let found = fields_of(line, self.sep);
         let place = |name: &Vec<u8>| {
-            found.iter().position(|f| unquoted(f) == name.as_slice()).ok_or_else(|| {
+            let mut places = (0..found.len()).filter(|n| unquoted(found[*n]) == name.as_slice());
+            let (first, second) = (places.next(), places.next());
+            let name = String::from_utf8_lossy(name);
+            if second.is_some() {
+                return Err(Reason::Owned(format!(
+                    "the header has two columns '{name}'; give columns= in order, without names and with '-' for \
+                     columns to pass over, and header=1"
+                )));
+            }
+            first.ok_or_else(|| {
                 let known: Vec<_> = found.iter().map(|f| String::from_utf8_lossy(unquoted(f))).collect();
-                let name = String::from_utf8_lossy(name);
                 Reason::Owned(format!("the header has no column '{name}'; it has {}", known.join(", ")))
             })
         };
         self.places = self.names.iter().map(place).collect::<Result<_, _>>()?;
         Ok(())
     }
+}
+
+/// A word that is no operation, and what may be meant.
+#[cold]
+fn unknown(text: &[u8]) -> Reason {
+    let discards = ["trim", "unmap", "deallocate"];
+    if discards.iter().any(|word| text.eq_ignore_ascii_case(word.as_bytes())) {
+        return not(text, "op", "an operation: that is called discard here");
+    }
+    not(text, "op", "a read or a write (read= and write= say which words mean what)")
 }
 
 fn flag(text: &[u8]) -> Result<bool, Reason> {

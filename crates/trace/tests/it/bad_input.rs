@@ -67,6 +67,24 @@ fn a_bad_line_is_shown_with_its_place_and_reason() {
     assert!(m.len() < 400 && m.contains('…'), "{m}");
 }
 
+/// A header of two columns of one name, and words that others use.
+#[test]
+fn headers_that_say_a_thing_twice_and_words_of_others_are_refused_with_the_remedy() {
+    let twice = scratch("twice.csv", b"time_s,op,lba,lba,blocks\n0,R,0,8,8\n1,W,8,16,8\n");
+    says(&twice, &["twice.csv", "time_s,op,lba,lba,blocks", "columns=time:s;op;lba;-;size:blk,header=1'"]);
+    let chosen = format!("{twice}:csv,columns=time:s;op;-;lba;size:blk,header=1");
+    let read = read_all(&mut open(&chosen, &OpenContext::default()).unwrap()).unwrap();
+    assert_eq!(read.lba.iter().map(|l| l.0).collect::<Vec<_>>(), [8, 16]);
+    let named = format!("{twice}:csv,columns=time:s=time_s;op=op;lba=lba;size:blk=blocks");
+    says(&named, &["line 1", "two columns 'lba'", "header=1"]);
+    let same = scratch("same.csv", b"time_s,op,lba,offset_bytes,blocks\n0,R,0,8,8\n1,W,8,16,8\n");
+    says(&same, &["lba and offset_bytes say the same", "this takes lba"]);
+    let trim = scratch("trim.csv", b"time_s,op,lba,blocks\n0,R,0,8\n1,TRIM,8,8\n");
+    says(&trim, &["trim.csv, line 3", "'TRIM'", "discard"]);
+    let late = scratch("late.csv", b"time_s,op,lba,blocks\n0,R,0,8\n100000000000000000000,W,8,8\n");
+    says(&late, &["late.csv, line 3", "a time below 584 years"]);
+}
+
 #[test]
 fn tolerated_lines_are_counted_and_the_next_is_an_error() {
     let text = format!("{GOOD}bad\n0,1,512,r\n0,1,512,r,0.3\n");
