@@ -13,16 +13,18 @@ import pytest
 from commands import Invoke
 
 import smrlab as lab
-from smrlab import _core, devices, keys, tables, targets, text
-from smrlab.cli import complete, picture, run
+from smrlab import _core, devices, kept, keys, outdir, tables, targets, text, urls
+from smrlab.cli import complete, picture, run, study, validate
 from smrlab.devices import Device
 from smrlab.errors import InputError
 from smrlab.executors import ExecutorLost
 from smrlab.papers import figures
+from smrlab.plots import drives as of_drives
 from smrlab.plots import figures as drawn
 from smrlab.simulation import Ran
 from smrlab.sweeps import run as running
 from smrlab.sweeps import summary, task
+from smrlab.sweeps.inputs import Prefill
 from smrlab.sweeps.run import Outcome, Plan, run_points
 from smrlab.sweeps.store import Store
 
@@ -231,3 +233,137 @@ def test_a_table_without_a_request_is_refused(tmp_path: Path) -> None:
         tables.stored({"arrival_ns": [], "op": [], "lba": [], "blocks": []}, str(tmp_path / "t.parquet"))
     one = {"arrival_ns": [0], "op": ["r"], "lba": [0], "blocks": [1]}
     assert tables.stored(one, str(tmp_path / "t.parquet")) == 1
+
+
+def test_what_is_given_already_is_not_offered_again() -> None:
+    layers = complete.item("layers")
+    all_of = layers("log,")
+    assert "log,band=" in all_of
+    again = layers("log,band=4tracks,")
+    assert [text.removeprefix("log,band=4tracks,") for text in again] == [
+        text.removeprefix("log,") for text in all_of if text != "log,band="
+    ]
+
+
+def test_a_plan_is_told_with_its_own_figures() -> None:
+    told = list(
+        study.plan(
+            {
+                "runs": 3, "done": 1, "requests": 12_345, "cpu_s": 60.0, "basis": "a guess",
+                "memory_bytes_a_run": 2 << 20, "trace_bytes": 3 << 20, "result_bytes": 5 << 20,
+                "time_s": {"1": 60.0, "16": 4.0},
+            }
+        )
+    )  # fmt: skip
+    assert told[0] == "3 runs, 1 of them there; 12,345 requests"
+    for line, part in zip(
+        told[1:], ("by a guess", "2 MiB at most", "3 MiB of traces", "on   1", "on  16"), strict=True
+    ):
+        assert part in line.replace("2.0 M", "2 M").replace("3.0 M", "3 M"), line
+    assert text.size(5 << 20) in told[3]
+
+
+def test_no_prefill_is_shared_where_none_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SMRLAB_PREFILL_CACHE", raising=False)
+    assert kept.shared("k") is not None
+    monkeypatch.setenv("SMRLAB_PREFILL_CACHE", "off")
+    assert (kept.shared("k"), kept.keep()) == (None, None)
+    # Who asks for a folder gets it all the same.
+    assert kept.keep("/there") is not None
+
+
+def test_folders_and_patterns_stand_for_their_objects(monkeypatch: pytest.MonkeyPatch) -> None:
+    import fsspec
+
+    system = fsspec.filesystem("memory")
+    for name in ("a1.csv", "a2.csv", "b.csv", "deep/c.csv"):
+        system.pipe_file(f"/listed/{name}", b"x")
+    every = ["memory:///listed/a1.csv", "memory:///listed/a2.csv", "memory:///listed/b.csv"]
+    assert sorted(urls.listed("memory://listed/") or []) in (every, [*every, "memory:///listed/deep"])
+    assert urls.listed("memory://listed/a*.csv") == every[:2]
+    assert urls.listed("memory://listed/a?.csv") == every[:2]
+    assert urls.listed("memory://listed/a1.csv") is None
+    # On the web a question mark is no pattern.
+    assert urls.listed("https://somewhere/t?name=a.csv") is None
+    # A server tells of folders in a folder, too: those are no traces.
+    web = SimpleNamespace(ls=lambda path, detail: [f"{path}a.csv", f"{path}deep/"], unstrip_protocol=lambda n: f"x:{n}")
+    monkeypatch.setattr(urls, "filesystem", lambda url: (web, url))
+    assert urls.listed("https://somewhere/") == ["x:https://somewhere/a.csv"]
+
+
+def test_results_of_more_runs_are_of_another_experiment(tmp_path: Path) -> None:
+    one, other = {"layer": "cmr", "seed": 1}, {"layer": "cmr", "seed": 2}
+    (tmp_path / "result.json").write_text(json.dumps({"runs": [{"spec": one}, {"spec": other}]}))
+
+    def refusal(*specs: dict[str, Any]) -> str:
+        try:
+            outdir.guard(tmp_path, lambda: [json.dumps(spec) for spec in specs])
+        except InputError as refused:
+            return str(refused).partition("(other ")[2].partition(")")[0]
+        return ""
+
+    assert refusal(one, other) == ""
+    assert refusal(one) == "runs"
+    assert refusal(one, other, one) == "runs"
+    assert refusal(one, {**other, "layer": "rmw"}) == "layer"
+    assert refusal(other, one) == "seed"
+
+
+def test_a_fit_is_told_before_and_after(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    change = {"seeks_of": "reads", "from_cylinders": 3, "to_cylinders": None, "ms": 1.5, "standard_error_ms": 0.25}
+    halves = [{"before_ms": 4.0, "after_ms": 3.0}, {"before_ms": 6.0, "after_ms": 5.0}]
+    doc = {"fitted": 2, "changes": [{"settle_after": "read", "ms": 0.5}, {**change, "requests": 40}], "halves": halves}
+    monkeypatch.setattr(_core, "fit", lambda *_: ("a drive", json.dumps(doc)))
+    to = tmp_path / "fitted.toml"
+    validate._fit("tiny", str(tmp_path / "t.csv:csv"), "service", to, False)
+    assert to.read_text() == "a drive"
+    told = " ".join(capsys.readouterr().out.split())
+    for part in (
+        "settling after a read: 0.5 ms",
+        "seeks of reads over 3 and more cylinders: +1.50 ms (± 0.25, 40 requests)",
+        "2 figures fitted",
+    ):
+        assert part in told, told
+    assert "first half, fitted to 4 3 second half, judged on 6 5" in told, told
+    # Not over its own trace, whatever its format is said to be.
+    trace = tmp_path / "t.csv"
+    trace.write_text("x")
+    with pytest.raises(InputError):
+        validate._fit("tiny", f"{trace}:csv", "service", trace, False)
+    assert trace.read_text() == "x"
+
+
+def test_the_zones_of_a_drive_are_drawn_up_to_its_end() -> None:
+    zones = [{"first_pba": 0, "mb_per_s": 200.0}, {"first_pba": 10**9, "mb_per_s": 100.0}]
+    figure = of_drives.zones({"zones": zones, "medium_blocks": 3 * 10**9, "name": "d", "summary": "s"})
+    (axes,) = figure.axes
+    # Blocks of 512 bytes, in TB.
+    assert axes.get_xlim() == (0.0, 1.536)
+    values, edges, _ = axes.patches[0].get_data()
+    assert (list(values), list(edges)) == ([200.0, 100.0], [0.0, 0.512, 1.536])
+    assert axes.get_title() == "d: s"
+
+
+def test_a_prefill_is_made_once_and_taken_from_the_store_as_a_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("SMRLAB_PREFILL_CACHE", raising=False)
+    first, second = tmp_path / "first", tmp_path / "second"
+    first.mkdir()
+    second.mkdir()
+    made: list[str] = []
+
+    def run(spec: str, *_: Any) -> None:
+        made.append(spec)
+        (first / "b").write_bytes(b"12345")
+        (first / "a").write_bytes(b"123")
+
+    monkeypatch.setattr(_core, "run", run)
+    prefill = Prefill("k", "{}", Store(tmp_path / "store"))
+    assert prefill._make(first) == {"files": ["a", "b"], "moved": 0}
+    # Another machine: so many bytes came from the store.
+    assert prefill._make(second) == {"files": ["a", "b"], "moved": 8}
+    assert {p.name: p.read_bytes() for p in second.iterdir()} == {"a": b"123", "b": b"12345"}
+    assert made == ["{}"]
