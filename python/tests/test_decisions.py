@@ -286,7 +286,7 @@ def test_folders_and_patterns_stand_for_their_objects(monkeypatch: pytest.Monkey
     # On the web a question mark is no pattern.
     assert urls.listed("https://somewhere/t?name=a.csv") is None
     # A server tells of folders in a folder, too: those are no traces.
-    web = SimpleNamespace(ls=lambda path, detail: [f"{path}a.csv", f"{path}deep/"], unstrip_protocol=lambda n: f"x:{n}")
+    web = SimpleNamespace(ls=lambda path, **_: [f"{path}a.csv", f"{path}deep/"], unstrip_protocol=lambda n: f"x:{n}")
     monkeypatch.setattr(urls, "filesystem", lambda url: (web, url))
     assert urls.listed("https://somewhere/") == ["x:https://somewhere/a.csv"]
 
@@ -341,7 +341,8 @@ def test_the_zones_of_a_drive_are_drawn_up_to_its_end() -> None:
     (axes,) = figure.axes
     # Blocks of 512 bytes, in TB.
     assert axes.get_xlim() == (0.0, 1.536)
-    values, edges, _ = axes.patches[0].get_data()
+    stairs: Any = axes.patches[0]
+    values, edges, _ = stairs.get_data()
     assert (list(values), list(edges)) == ([200.0, 100.0], [0.0, 0.512, 1.536])
     assert axes.get_title() == "d: s"
 

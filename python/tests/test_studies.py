@@ -158,8 +158,8 @@ def test_a_machine_keeps_what_was_used_last(tmp_path: Path, monkeypatch: pytest.
     def use(key: str) -> list[str]:
         for note in tmp_path.glob("*/note.json"):
             os.utime(note, (note.stat().st_atime, note.stat().st_mtime - 1000))
-        with machine.held(key, make) as (place, note):
-            assert (place.name, note["bytes"]) == (key, 1000)
+        with machine.held(key, make) as (place, noted):
+            assert (place.name, noted["bytes"]) == (key, 1000)
         return there()
 
     last: list[str] = []
