@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import time
 from functools import partial
 from pathlib import Path
@@ -23,7 +24,7 @@ from smrlab.sweeps import machine
 from smrlab.sweeps.halving import Halving
 from smrlab.sweeps.quantity import quantity
 from smrlab.sweeps.samples import sampled
-from smrlab.sweeps.summary import measured, page
+from smrlab.sweeps.summary import alike, measured, page, table_of
 
 BASE = {"drive": "tiny", "trace": ["synth:uniform,requests=400"], "layer": "rmw", "wrap": "capacity"}
 RANGE = {"from": "1%", "to": "16%", "scale": "log"}
@@ -141,6 +142,25 @@ def test_a_summary_says_where_the_ends_of_a_metric_are() -> None:
     # What a run does not have is not said of it.
     (low, *_) = page({"runs": 1, "metrics": [measured(rows[1:], "m", ["a", "b"])]}).split("Most of all")
     assert "Least of all: 20 (a=2)" in low.splitlines()
+
+
+def test_a_summary_says_where_means_are_geometric_and_where_nothing_mattered() -> None:
+    """By hand: of 1 and 100 the geometric mean is 10, of 4 and 9 it is 6; the means are 50.5 and 6.5."""
+    rows: list[dict[str, Any]] = [
+        {"layer": layer, "cache": i, "m": m, "iops": 25.0 + i / 10}
+        for layer, values in (("a", (1.0, 100.0)), ("b", (4.0, 9.0)))
+        for i, m in enumerate(values)
+    ]
+    far, same = (measured(rows, metric, ["layer", "cache"]) for metric in ("m", "iops"))
+    told = page({"runs": 4, "metrics": [far, same]})
+    assert re.search(r"\| layer \| \d+% \| b \(6\) \| a \(10\) \|", told)
+    assert " ".join(told.split()).count("geometric mean") == 1
+    assert "The same in all runs, within 1%: 25 to 25.1." in told
+    assert "summary-iops.svg" not in told
+    assert "geometric means" in table_of(far)[0]
+    assert table_of(same) == ["IOPS (requests/s): the same in all runs, within 1%"]
+    apart = measured([{**r, "iops": r["iops"] + r["cache"]} for r in rows], "iops", ["layer", "cache"])
+    assert not alike(apart)
 
 
 def test_a_machine_keeps_what_was_used_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -26,6 +26,8 @@ PAGE = "summary.md"
 VALUES, GROUP = 12, 4
 # From this ratio of the largest to the smallest value on, logarithms are compared.
 WIDE = 10.0
+# Values that differ by less than this share are the same: what settings explain of that is no news.
+ALIKE = 0.01
 
 
 def write_summary(store: Store, metrics: Sequence[str] | None = None) -> tuple[dict[str, Any], str]:
@@ -45,7 +47,8 @@ def write_summary(store: Store, metrics: Sequence[str] | None = None) -> tuple[d
     found = [measured(rows, metric, settings) for metric in chosen]
     document = {"schema": 1, "runs": len(rows), "metrics": found}
     for one in found:
-        store.write(picture_name(one["metric"]), picture(one))
+        if not alike(one):
+            store.write(picture_name(one["metric"]), picture(one))
     store.write("summary.json", (json.dumps(document, indent=1) + "\n").encode())
     store.write(PAGE, page(document).encode())
     return document, f"{store}/{PAGE}"
@@ -109,6 +112,8 @@ def picture(found: Mapping[str, Any]) -> bytes:
     matplotlib.use("Agg")
     from matplotlib import pyplot as plt
 
+    from smrlab.plots import style
+
     effects = found["settings"]
     columns = min(len(effects), 3)
     lines = math.ceil(len(effects) / columns)
@@ -125,7 +130,7 @@ def picture(found: Mapping[str, Any]) -> bytes:
         axis.set_title(f"{called(effect['setting'])}: {effect['share']:.0%}", fontsize=9)
         axis.grid(alpha=0.3)
         if found["logarithm"]:
-            axis.set_yscale("log")
+            style.log_axis(axis)
     for axis in axes.flat[len(effects) :]:
         axis.set_visible(False)
     for line in axes:
@@ -141,7 +146,15 @@ def page(document: Mapping[str, Any]) -> str:
     lines = ["# What mattered", "", f"{document['runs']} runs. The share is what a setting explains of a metric by"]
     lines += ["itself; what the shares leave of 100 % is settings together, and chance.", ""]
     for one in document["metrics"]:
-        lines += [f"## {keys.axis(one['metric'])}", "", "| setting | share | least at | most at |", "|---|---|---|---|"]
+        lines += [f"## {keys.axis(one['metric'])}", ""]
+        if alike(one):
+            ends = " to ".join(keys.written(one["metric"], one[end]["value"]) for end in ("least", "most"))
+            lines += [f"The same in all runs, within {ALIKE:.0%}: {ends}.", ""]
+            continue
+        if one["logarithm"]:
+            lines += ["Values lie far apart, so logarithms are compared: beside a setting's value is the geometric"]
+            lines += ["mean of its runs, which a few large values raise less than they raise a mean.", ""]
+        lines += ["| setting | share | least at | most at |", "|---|---|---|---|"]
         for effect in one["settings"]:
             low, high = (pick(effect["effect"], key=lambda c: c["mean"]) for pick in (min, max))
             ends = " | ".join(f"{c['value']} ({keys.written(one['metric'], c['mean'])})" for c in (low, high))
@@ -153,11 +166,20 @@ def page(document: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
+def alike(one: Mapping[str, Any]) -> bool:
+    """Whether a metric is the same in all runs, as IOPS are where a trace's arrivals set them."""
+    low, high = one["least"]["value"], one["most"]["value"]
+    return bool(high - low <= ALIKE * max(abs(low), abs(high)))
+
+
 def table_of(one: Mapping[str, Any]) -> list[str]:
     """A metric's settings as lines for a terminal."""
+    if alike(one):
+        return [f"{keys.axis(one['metric'])}: the same in all runs, within {ALIKE:.0%}"]
     rows = []
     for effect in one["settings"]:
         low, high = (pick(effect["effect"], key=lambda c: c["mean"]) for pick in (min, max))
         cells = [f"{c['value']}: {keys.written(one['metric'], c['mean'])}" for c in (low, high)]
         rows.append([effect["setting"], f"{effect['share']:.0%}", *cells])
-    return list(plain.table(rows, [keys.axis(one["metric"]), "share", "least at", "most at"], line=160))
+    title = keys.axis(one["metric"]) + (", geometric means" if one["logarithm"] else "")
+    return list(plain.table(rows, [title, "share", "least at", "most at"], line=160))
