@@ -159,6 +159,11 @@ def test_every_command_has_help_that_shows_all_its_options(smrlab: Invoke, path:
     assert {o for o in shown if o not in ended.out} == set()
 
 
+def test_an_option_that_commands_share_says_the_same_in_each() -> None:
+    said = [next(p.help for p in EVERY[(name,)].params if p.name == "svg") for name in ("run", "compare", "report")]
+    assert said == [said[0]] * 3
+
+
 @pytest.mark.parametrize("kind", catalogue.KINDS)
 def test_everything_that_is_listed_can_be_explained(smrlab: Invoke, kind: str) -> None:
     entries = smrlab("list", kind, "--json").json()

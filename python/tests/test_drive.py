@@ -77,6 +77,19 @@ def test_faults_of_a_file_come_all_at_once(smrlab: Invoke, mine: Path) -> None:
         assert words in ended.err, ended.err
 
 
+def test_bands_that_a_file_asks_for_and_that_do_not_fit_are_its_fault(smrlab: Invoke, tmp_path: Path) -> None:
+    tiny = Path(__file__).parents[2] / "drives" / "tiny.toml"
+    own = tmp_path / "own.toml"
+    own.write_text(tiny.read_text().replace("[bands]\ntracks = { value = 4,", "[bands]\ntracks = { value = 1000,"))
+    for more in ([], ["--json"]):
+        ended = smrlab("drive", "check", own, *more)
+        assert ended.status == 2
+        assert f"{own}: bands: no band of 1000 + 1 tracks fits" in ended.err
+        assert "three zones" in ended.out, "what drive it is comes first"
+    for drive in ("tiny", "cassuto2010-307gb"):
+        assert smrlab("drive", "check", drive).status == 0
+
+
 def test_a_number_may_stand_alone(smrlab: Invoke, mine: Path) -> None:
     lines = [("rpm = 5400" if line.startswith("rpm = ") else line) for line in mine.read_text().splitlines()]
     mine.write_text("\n".join(lines))

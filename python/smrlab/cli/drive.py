@@ -129,10 +129,14 @@ def check(
         drives.save(doc, out)
     if as_json:
         console.print_json(doc)
-        return
-    _describe(file, doc)
-    if out is not None:
-        console.note(f"Picture: {out}")
+    else:
+        _describe(file, doc)
+        if out is not None:
+            console.note(f"Picture: {out}")
+    # Bands that the file asks for and has no room for are a fault of it; those of layers by default are not.
+    problem = doc["bands"].get("problem")
+    if problem is not None and any(row["field"].startswith("bands.") for row in doc["numbers"]):
+        raise InputError(f"{file}: {problem}")
 
 
 def _known(name: str) -> str:

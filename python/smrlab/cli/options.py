@@ -105,7 +105,8 @@ OutOption = Annotated[
     _option("--out", help="Write result files, report and SVG figures here.", panel=RESULTS, metavar="DIR|URL"),
 ]
 SvgOption = Annotated[
-    bool, _option("--svg/--no-svg", help="Draw SVG figures in --out; 'smrlab report' can later.", panel=RESULTS)
+    bool,
+    _option("--svg/--no-svg", help="Draw SVG figures beside the report; 'smrlab report' can later.", panel=RESULTS),
 ]
 JobsOption = Annotated[
     int | None, typer.Option("--jobs", min=1, help="Runs at a time; default: one a core.", metavar="N")

@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from . import options as o
+
 HELP = """(Re)draw DIR/report.html and DIR/*.svg from the result files in DIR alone.
 
 [bold]Example[/bold]
@@ -23,7 +25,7 @@ def report(
     folder: Annotated[
         str, typer.Argument(help="A folder, or a URL, that --out of run or compare has written.", metavar="DIR|URL")
     ],
-    svg: Annotated[bool, typer.Option(help="Draw the SVG figures too.")] = True,
+    svg: o.SvgOption = True,
 ) -> None:
     """(Re)draw the report."""
     from ..report import report_at
