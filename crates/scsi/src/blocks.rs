@@ -23,17 +23,19 @@ fn named(call: &Call<'_>) -> (u64, u64) {
     }
 }
 
+/// Logical blocks that a command names, as those of the disk; where not all of them lie on it, the first that does not is told.
+pub(crate) fn on_disk(call: &Call<'_>, first: u64, count: u64) -> Result<(Lba, Blocks), Sense> {
+    let (all, ratio) = (call.facts().logical_blocks(), call.facts().ratio());
+    match first.checked_add(count) {
+        Some(end) if end <= all => Ok((Lba(first * ratio), Blocks(count * ratio))),
+        _ => Err(Sense::OUT_OF_RANGE.about(first.max(all))),
+    }
+}
+
 /// The blocks of a CDB, which lie on the disk.
 fn span(call: &Call<'_>) -> Result<(Lba, Blocks), Sense> {
     let (first, count) = named(call);
-    let all = call.facts().logical_blocks();
-    match first.checked_add(count) {
-        Some(end) if end <= all => {
-            let ratio = call.facts().ratio();
-            Ok((Lba(first * ratio), Blocks(count * ratio)))
-        }
-        _ => Err(Sense::OUT_OF_RANGE.about(all)),
-    }
+    on_disk(call, first, count)
 }
 
 /// As [`span`], of no more than one command moves.
@@ -253,23 +255,18 @@ pub(crate) fn unmap(call: &Call<'_>) -> Answer {
     if bytes / 16 > MOST_UNMAPPED as usize {
         return Err(Sense::INVALID_LIST);
     }
-    let (all, ratio) = (call.facts().logical_blocks(), call.facts().ratio());
-    let spans = || list[8..8 + bytes].chunks(16).map(|d| (number(d, 0, 8), number(d, 8, 4)));
-    if spans().any(|(first, count)| first.checked_add(count).is_none_or(|end| end > all)) {
-        return Err(Sense::OUT_OF_RANGE);
-    }
-    for (first, count) in spans().filter(|s| s.1 > 0) {
-        call.told(call.disk.discard(Lba(first * ratio), Blocks(count * ratio)))?;
+    let spans = list[8..8 + bytes].chunks(16).map(|d| on_disk(call, number(d, 0, 8), number(d, 8, 4)));
+    let spans: Vec<_> = spans.collect::<Result<_, _>>()?;
+    for (lba, blocks) in spans.into_iter().filter(|(_, blocks)| blocks.0 > 0) {
+        call.told(call.disk.discard(lba, blocks))?;
     }
     Ok(Vec::new())
 }
 
 /// GET LBA STATUS: a header of 8 bytes, 16 for each stretch of blocks that are mapped or not, as many as there is room for.
 pub(crate) fn status(call: &Call<'_>) -> Answer {
-    let (first, all, ratio) = (call.number(2, 8), call.facts().logical_blocks(), call.facts().ratio());
-    if first >= all {
-        return Err(Sense::OUT_OF_RANGE.about(first));
-    }
+    let (first, ratio) = (call.number(2, 8), call.facts().ratio());
+    on_disk(call, first, 1)?;
     let room = (call.number(10, 4).saturating_sub(8) / 16).clamp(1, 1024) as usize;
     // Stretches that are alike are one; it is known where one ends when the next begins.
     let (mut found, mut held): (Vec<(u64, u64, bool)>, Option<(Range<Lba>, bool)>) = (Vec::new(), None);

@@ -1,6 +1,7 @@
 //! Zone commands of ZBC-2: REPORT ZONES, and what can be done with zones.
 
 use crate::Sense;
+use crate::blocks::on_disk;
 use crate::command::{Answer, Call};
 use smrlab_units::{Blocks, Lba, Zone, ZoneAction, ZoneCondition, ZoneKind};
 use std::ops::Range;
@@ -18,10 +19,7 @@ pub(crate) fn act(call: &Call<'_>) -> Answer {
 /// pointers.
 fn named(call: &Call<'_>) -> Result<Range<Lba>, Sense> {
     let (id, count) = (call.number(2, 8), call.number(12, 2).max(1));
-    if id >= call.facts().logical_blocks() {
-        return Err(Sense::OUT_OF_RANGE.about(id));
-    }
-    let first = Lba(id * call.facts().ratio());
+    let (first, _) = on_disk(call, id, 1)?;
     let (mut end, mut found, mut starts) = (first, 0, true);
     call.disk.zones(first, &mut |zone| {
         // Gap zones between zones belong to those before them.
@@ -67,15 +65,13 @@ fn wanted(option: u8) -> Option<fn(&Zone) -> bool> {
 pub(crate) fn report(call: &Call<'_>) -> Answer {
     let (facts, start) = (call.facts(), call.number(2, 8));
     let wanted = wanted(call.byte(14) & 0x3f).ok_or(Sense::at_field(14))?;
-    if start >= facts.logical_blocks() {
-        return Err(Sense::OUT_OF_RANGE.about(start));
-    }
+    let (first, _) = on_disk(call, start, 1)?;
     let partial = call.byte(14) & 0x80 != 0;
     let room = (call.number(10, 4).saturating_sub(64) / 64) as usize;
     let ratio = facts.ratio();
     let mut data = vec![0; 64];
     let (mut found, mut alike) = (0u64, Alike::default());
-    call.disk.zones(Lba(start * ratio), &mut |zone| {
+    call.disk.zones(first, &mut |zone| {
         if wanted(zone) {
             alike.see(zone);
             found += 1;

@@ -65,16 +65,16 @@ fn fua_reaches_the_disk() {
 }
 
 #[test]
-fn what_is_beyond_the_end_is_refused_with_the_first_block_that_is_not_there() {
+fn what_is_beyond_the_end_is_refused_with_the_first_block_named_that_is_not_there() {
     let disk = Memory::new(1024, 512);
     let beyond = Err(Sense::OUT_OF_RANGE.about(1024));
     for code in [0x28, 0x88, 0xa8, 0x2a, 0x8a, 0xaa, 0x2f, 0x8f, 0x34, 0x90, 0x35, 0x91] {
         assert_eq!(disk.ask(&cdb(code, 0, 1024, 1)), beyond, "{code:#x}");
         assert_eq!(disk.ask(&cdb(code, 0, 1020, 5)), beyond, "{code:#x}");
     }
-    assert_eq!(disk.ask(&cdb(0x88, 0, u64::MAX, 2)), beyond);
+    assert_eq!(disk.ask(&cdb(0x88, 0, u64::MAX, 2)), Err(Sense::OUT_OF_RANGE.about(u64::MAX)));
     assert_eq!(disk.ask(&cdb(0x28, 0, 1024, 0)), Ok(Vec::new()), "no blocks behind the last one");
-    assert_eq!(disk.ask(&cdb(0x28, 0, 1025, 0)), beyond);
+    assert_eq!(disk.ask(&cdb(0x28, 0, 1025, 0)), Err(Sense::OUT_OF_RANGE.about(1025)));
     // A read of 6 bytes means 256 by 0.
     assert_eq!(disk.ask(&cdb(0x08, 0, 768, 0)).unwrap().len(), 256 * 512);
     assert_eq!(disk.ask(&cdb(0x08, 0, 769, 0)), beyond);
@@ -150,8 +150,8 @@ fn write_same_and_unmap() {
     unmap(&reserved).unwrap();
     let [zeroes, whole] = [vec![0; 512], block.to_vec()];
     assert_eq!(disk.ask(&cdb(0x28, 0, 17, 4)).unwrap(), [&whole[..], &zeroes, &whole, &whole].concat());
-    assert_eq!(unmap(&list(1023, 2)), Err(Sense::OUT_OF_RANGE));
-    assert_eq!(unmap(&list(u64::MAX, 2)), Err(Sense::OUT_OF_RANGE));
+    assert_eq!(unmap(&list(1023, 2)), Err(Sense::OUT_OF_RANGE.about(1024)));
+    assert_eq!(unmap(&list(u64::MAX, 2)), Err(Sense::OUT_OF_RANGE.about(u64::MAX)));
     assert_eq!(unmap(&[0; 7]), Err(Sense::LIST_LENGTH));
     // As many stretches as the block limits page says, and no more.
     let many = |n: u16| {
@@ -199,7 +199,7 @@ fn compare_and_write_writes_where_all_is_as_expected() {
     assert_eq!(disk.ask(&changing(0x89, 0x20, 1)).unwrap_err().field, Some(1), "protection information");
     let mut beyond = changing(0x89, 0, 1);
     beyond[8] = 4;
-    assert_eq!(disk.ask(&beyond), Err(Sense::OUT_OF_RANGE.about(1024)));
+    assert_eq!(disk.ask(&beyond), Err(Sense::OUT_OF_RANGE.about(1024 + 8)));
 }
 
 #[test]
