@@ -38,7 +38,8 @@ def make_spec(trace: Source | Sequence[Source] | None, options: Mapping[str, Any
     for t in trace_list(trace):
         spec["trace"] = [*spec.get("trace", []), *t.sources]
         spec |= t.fields
-    return spec | {key: value for key, value in options.items() if value is not None}
+    texts = {key: os.fspath(v) if isinstance(v, os.PathLike) else v for key, v in options.items()}
+    return spec | {key: value for key, value in texts.items() if value is not None}
 
 
 def trace_list(given: Source | Sequence[Source] | None) -> list[Trace]:

@@ -27,6 +27,8 @@ STACKS = [
     *(f"raid5,disks=3,{SMALL} / disk-cache,cache=10%", f"raid6,disks=4,{SMALL} / log", f"mirror,disks=2,{SMALL} / rmw"),
     *(f"raid5,disks=4,{SMALL},fail=1@50ms,replace=10ms / cmr", f"dvs,disks=4,{SMALL},segment=20 / cmr"),
     *(f"full-stripe,disks=4,{SMALL},segment=8 / cmr", f"raid4s,disks=4,{SMALL} / log"),
+    *(f"mirror,disks=2,{SMALL},fail=0@20ms / log", f"raid6,disks=5,{SMALL},fail=2@77ms,replace=5ms / cmr"),
+    *(f"dvs,disks=4,{SMALL},segment=20,fail=1@0ms,replace=1ms / cmr", f"raid4s,disks=4,{SMALL},fail=0@30ms / cmr"),
     *(f"striped,disks=2,{SMALL} / raid5,disks=3,{SMALL} / cmr", f"bus,rate=1 / striped,disks=2,{SMALL} / cmr"),
 ]
 ZONES = ("append", "zone-reset", "zone-open", "zone-finish")
@@ -58,7 +60,8 @@ def options(rng: Random) -> dict[str, Any]:
         "stall": rng.choice(("1ms", "20ms")),
         "metadata": "media",
     }
-    drive = rng.choice(("tiny", "tiny,write_cache=on,cache_size=64KiB,segments=8"))
+    buffer = rng.choice(("cache_size=64KiB,segments=8", "cache_size=2blk,segments=2", "zero_latency=on"))
+    drive = rng.choice(("tiny", f"tiny,write_cache=on,{buffer}", "tiny,write_cache=off,read_ahead=two-tracks"))
     return {"drive": drive} | {k: v for k, v in drawn.items() if rng.random() < 0.4}
 
 
@@ -90,3 +93,55 @@ def test_the_figures_add_up(first: int, tmp_path: Path) -> None:
         wrong = faults(result)
         assert not wrong, f"seed {seed}: {stack} {asked}\n" + "\n".join(wrong[:8])
     assert ran > 2
+
+
+def figures(result: Any) -> Any:
+    """What came out of a run, without what was asked for."""
+    doc = dict(result.doc)
+    doc["space"] = {key: value for key, value in doc["space"].items() if key != "host_blocks"}
+    return {key: value for key, value in doc.items() if key != "spec"}
+
+
+def test_a_comparison_has_the_figures_of_its_runs(tmp_path: Path) -> None:
+    """All see the space of the smallest, in which all of these requests lie."""
+    trace = tmp_path / "trace.csv"
+    for seed in range(SEED, SEED + max(RUNS // 10, 3)):
+        rng = Random(seed)
+        stacks = rng.sample([s for s in STACKS if "zone" not in s and "dedicated" not in s], 3)
+        trace.write_text(requests(rng, zoned=False))
+        asked = options(rng) | {"seed": seed, "wrap": "capacity", "prefill": None}
+        try:
+            compared = smrlab.compare(f"{trace}:csv", layers=stacks, jobs=1, **asked)
+        except InputError:
+            continue
+        for stack, result in zip(stacks, compared, strict=True):
+            alone = smrlab.run(f"{trace}:csv", stack=stack, **asked)
+            assert figures(result) == figures(alone), f"seed {seed}: {stack} {asked}"
+
+
+def test_two_halves_of_a_trace_with_a_state_between_are_the_whole(tmp_path: Path) -> None:
+    """A host that waits for each answer leaves no idle time.
+
+    Left out is what a pause changes: disks that die once, SSDs, stripes that are not full yet, zones that are open.
+    """
+    changed = ("fail=", "ssd", "dm-zoned", "full-stripe", "max_open")
+    state, looked = tmp_path / "s.state", 0
+    for seed in range(SEED, SEED + max(RUNS // 4, 10)):
+        rng = Random(seed)
+        stack = rng.choice([s for s in STACKS if not any(c in s for c in changed)])
+        head, *rows = requests(rng, "zone" in stack).splitlines()
+        halves = (rows, rows[: len(rows) // 2], rows[len(rows) // 2 :])
+        if len(rows) < 2:
+            continue
+        docs = []
+        for part, more in zip(halves, ({}, {"save_state": state}, {"from_state": state}), strict=True):
+            trace = tmp_path / "trace.csv"
+            trace.write_text("\n".join([head, *part]) + "\n")
+            asked: dict[str, Any] = {"drive": "tiny", "wrap": "capacity", "arrivals": "closed", "seed": seed} | more
+            docs.append(smrlab.run(f"{trace}:csv", stack=stack, **asked).doc)
+        for where in ("host", "media"):
+            for key in ("reads", "writes", "blocks_read", "blocks_written"):
+                whole, first, second = (doc[where][key] for doc in docs)
+                assert whole == first + second, f"seed {seed}: {stack}: {where}.{key}"
+        looked += 1
+    assert looked > 2
