@@ -240,12 +240,13 @@ impl StaticMap {
 
     #[inline]
     fn write(&mut self, r: &HostRequest, plan: &mut Plan) {
-        let first = self.extent_at(r.lba);
         // Where all positions are filled together nearly every write destroys something: to ask that first would be to ask twice.
-        let in_phases = self.map.last_phase() > Lba(0);
-        if in_phases && first.blocks >= r.blocks && !self.journal.is_on() {
+        if self.map.last_phase() > Lba(0) && !self.journal.is_on() {
+            let first = self.extent_at(r.lba);
             let run = run_of(&Extent { blocks: r.blocks, ..first }, Blocks::ZERO);
-            if !Amplifier::harms(&self.geometry, &self.interference, self.live.set(), &run) {
+            if first.blocks >= r.blocks
+                && !Amplifier::harms(&self.geometry, &self.interference, self.live.set(), &run)
+            {
                 plan.write(Cause::Host, run.pba, run.blocks, Endpoint::Host(Blocks::ZERO));
                 let new = self.live.insert(run.pba.span(run.blocks), plan);
                 self.last += self.of_last(r.lba, new);

@@ -1,6 +1,5 @@
 //! Which blocks of the host's lie in a log or ring, as extents.
 
-use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// Consecutive blocks of a packet.
@@ -52,28 +51,83 @@ impl Row {
     }
 }
 
-/// Extents of a leaf at most.
+/// Extents of a leaf at most, and leaves of a group.
 const ROWS: usize = 32;
+const LEAVES: usize = if cfg!(test) { 4 } else { 256 };
+
+/// Values by ascending keys. Two arrays: a key is found by halving, and may become another one where it is.
+#[derive(Clone, Debug, Default)]
+struct Sorted<V> {
+    keys: Vec<u64>,
+    values: Vec<V>,
+}
+
+impl<V> Sorted<V> {
+    fn one(key: u64, value: V) -> Self {
+        Self { keys: vec![key], values: vec![value] }
+    }
+
+    /// The last of those whose keys are at most `key`, the first of all where there is none.
+    #[inline]
+    fn at(&self, key: u64) -> usize {
+        self.keys.partition_point(|&k| k <= key).saturating_sub(1)
+    }
+
+    fn insert(&mut self, at: usize, key: u64, value: V) {
+        self.keys.insert(at, key);
+        self.values.insert(at, value);
+    }
+
+    fn remove(&mut self, at: usize) {
+        self.keys.remove(at);
+        self.values.remove(at);
+    }
+}
+
+/// Leaves of extents, each by the LBA of its first one; none is empty.
+type Group = Sorted<Vec<Row>>;
 
 /// Extents by LBA; they never overlap.
 #[derive(Clone, Debug, Default)]
 pub struct Extents {
-    /// Leaves, each by the LBA of the first of its extents, which are ascending; none is empty. So what begins at or before a block
-    /// is in the last leaf that does, and a change is made there with no further look at the tree.
-    leaves: BTreeMap<u64, Vec<Row>>,
+    /// Each by the LBA of its first extent; none is empty. So what begins at or before a block is in the last leaf that does, and a
+    /// change is made there with no further search.
+    groups: Sorted<Group>,
 }
 
 impl Extents {
+    /// The group and leaf of what begins at or before a block; the first ones where nothing does.
+    #[inline]
+    fn place(&self, lba: u64) -> (usize, usize) {
+        let g = self.groups.at(lba);
+        (g, self.groups.values.get(g).map_or(0, |group| group.at(lba)))
+    }
+
+    #[inline]
+    fn leaf(&self, g: usize, l: usize) -> Option<&[Row]> {
+        Some(self.groups.values.get(g)?.values.get(l)?)
+    }
+
+    #[inline]
+    fn leaf_mut(&mut self, (g, l): (usize, usize)) -> Option<&mut Vec<Row>> {
+        self.groups.values.get_mut(g)?.values.get_mut(l)
+    }
+
     /// The parts of extents that lie in `span`, ascending.
     #[inline]
     pub fn within(&self, span: Range<u64>) -> impl Iterator<Item = Extent> + '_ {
-        let leaf = self.leaves.range(..=span.start).next_back().map_or(&[][..], |(_, leaf)| leaf);
-        let from = leaf.partition_point(|e| e.end() <= span.start);
-        let goes_on = leaf.last().is_none_or(|e| e.lba < span.end) && span.start + 1 < span.end;
-        let others = goes_on.then(|| self.leaves.range(span.start + 1..span.end));
-        let others = others.into_iter().flatten().flat_map(|(_, leaf)| leaf);
-        let rows = leaf[from..].iter().chain(others).take_while(move |e| e.lba < span.end);
-        rows.map(move |e| e.extent().within(&span))
+        let (mut g, mut l) = self.place(span.start);
+        let leaf = self.leaf(g, l).unwrap_or_default();
+        let mut rows = leaf[leaf.partition_point(|e| e.end() <= span.start)..].iter();
+        std::iter::from_fn(move || {
+            loop {
+                if let Some(e) = rows.next() {
+                    return (e.lba < span.end).then(|| e.extent().within(&span));
+                }
+                (g, l) = if self.leaf(g, l + 1).is_some() { (g, l + 1) } else { (g + 1, 0) };
+                rows = self.leaf(g, l)?.iter();
+            }
+        })
     }
 
     /// Takes out whatever lies in `span`; `gone` is told each part, descending.
@@ -81,7 +135,9 @@ impl Extents {
         if span.is_empty() {
             return;
         }
-        while let Some((&key, leaf)) = self.leaves.range_mut(..span.end).next_back() {
+        loop {
+            let place = self.place(span.end - 1);
+            let Some(leaf) = self.leaf_mut(place) else { return };
             let to = leaf.partition_point(|e| e.lba < span.end);
             let from = leaf[..to].partition_point(|e| e.end() <= span.start);
             if from == to {
@@ -89,49 +145,68 @@ impl Extents {
             }
             leaf[from..to].iter().rev().for_each(|e| gone(e.extent().within(&span)));
             let (first, last) = (leaf[from].extent(), leaf[to - 1].extent());
-            let front = (first.lba < span.start).then(|| Row::new(&first.within(&(first.lba..span.start))));
-            let behind = (last.end() > span.end).then(|| Row::new(&last.within(&(span.end..last.end()))));
-            leaf.splice(from..to, front.into_iter().chain(behind));
-            if leaf.len() > ROWS || leaf.first().is_none_or(|e| e.lba != key) {
-                self.settle(key);
+            let mut cut = from..to;
+            if first.lba < span.start {
+                leaf[from] = Row::new(&first.within(&(first.lba..span.start)));
+                cut.start += 1;
             }
-            if key <= span.start {
+            let behind = (last.end() > span.end).then(|| Row::new(&last.within(&(span.end..last.end()))));
+            match behind {
+                Some(behind) if cut.is_empty() => leaf.insert(to, behind),
+                Some(behind) => {
+                    cut.end -= 1;
+                    leaf[cut.end] = behind;
+                }
+                None => {}
+            }
+            leaf.drain(cut);
+            self.settle(place);
+            if from > 0 || first.lba <= span.start {
                 return;
             }
         }
     }
 
-    /// Puts a leaf that was changed where it belongs.
-    fn settle(&mut self, key: u64) {
-        let Some(mut leaf) = self.leaves.remove(&key) else { return };
-        if leaf.len() > ROWS {
-            let upper = leaf.split_off(ROWS / 2);
-            self.leaves.insert(upper[0].lba, upper);
-        }
+    /// Has the keys say what a leaf that was changed begins with. What is empty goes, what is too long becomes two.
+    fn settle(&mut self, (g, l): (usize, usize)) {
+        let group = &mut self.groups.values[g];
+        let leaf = &mut group.values[l];
         if let Some(first) = leaf.first() {
-            self.leaves.insert(first.lba, leaf);
+            group.keys[l] = first.lba;
+            if leaf.len() > ROWS {
+                let upper = leaf.split_off(ROWS / 2);
+                group.insert(l + 1, upper[0].lba, upper);
+            }
+        } else {
+            group.remove(l);
+        }
+        if let Some(&first) = group.keys.first() {
+            self.groups.keys[g] = first;
+            if group.keys.len() > LEAVES {
+                let (keys, values) = (group.keys.split_off(LEAVES / 2), group.values.split_off(LEAVES / 2));
+                self.groups.insert(g + 1, keys[0], Sorted { keys, values });
+            }
+        } else {
+            self.groups.remove(g);
         }
     }
 
     /// Puts in an extent, of whose blocks none may be in.
     pub fn insert(&mut self, e: Extent) {
         debug_assert!(e.blocks > 0 && self.within(e.lba..e.end()).next().is_none());
-        let Some((&key, leaf)) = self.leaves.range_mut(..e.lba).next_back() else {
-            // It begins before all others, which the first leaf does from now on.
-            let mut first = self.leaves.pop_first().map_or_else(Vec::new, |(_, leaf)| leaf);
-            first.insert(0, Row::new(&e));
-            self.leaves.insert(e.lba, first);
-            return self.settle(e.lba);
-        };
-        leaf.insert(leaf.partition_point(|other| other.lba < e.lba), Row::new(&e));
-        if leaf.len() > ROWS {
-            self.settle(key);
+        let place = self.place(e.lba);
+        if let Some(leaf) = self.leaf_mut(place) {
+            leaf.insert(leaf.partition_point(|other| other.lba < e.lba), Row::new(&e));
+            self.settle(place);
+        } else {
+            self.groups.insert(0, e.lba, Sorted::one(e.lba, vec![Row::new(&e)]));
         }
     }
 
     /// Puts in an extent instead of whatever lies there; `gone` is told each part of that, descending.
     pub fn replace(&mut self, e: Extent, mut gone: impl FnMut(Extent)) {
-        if let Some((&key, leaf)) = self.leaves.range_mut(..=e.lba).next_back() {
+        let place = self.place(e.lba);
+        if let Some(leaf) = self.leaf_mut(place) {
             let at = leaf.partition_point(|old| old.end() <= e.lba);
             match leaf.get_mut(at) {
                 // What is written again is mostly written as it was.
@@ -142,10 +217,7 @@ impl Extents {
                 }
                 Some(next) if next.lba >= e.end() => {
                     leaf.insert(at, Row::new(&e));
-                    if leaf.len() > ROWS {
-                        self.settle(key);
-                    }
-                    return;
+                    return self.settle(place);
                 }
                 _ => {}
             }
@@ -156,36 +228,43 @@ impl Extents {
 
     /// Makes one extent of the one that begins at `lba` and the one before it, where that goes on in it.
     pub fn join(&mut self, lba: u64) {
-        let mut leaves = self.leaves.range_mut(..=lba);
-        let Some((&key, leaf)) = leaves.next_back() else { return };
+        let place = self.place(lba);
+        let Some(leaf) = self.leaf_mut(place) else { return };
         let i = leaf.partition_point(|e| e.lba < lba);
         let Some(&second) = leaf.get(i).filter(|e| e.lba == lba) else { return };
-        let before = if i > 0 {
-            leaf.get_mut(i - 1)
-        } else {
-            leaves.next_back().and_then(|(_, leaf)| leaf.last_mut())
+        let before = match i.checked_sub(1) {
+            Some(before) => leaf.get_mut(before),
+            // In the leaf before, where there is one.
+            None => lba.checked_sub(1).and_then(|before| {
+                let place = self.place(before);
+                self.leaf_mut(place)?.last_mut()
+            }),
         };
         let Some(before) = before else { return };
         let follows =
             before.end() == lba && (before.packet, before.at + before.blocks) == (second.packet, second.at);
         if follows && let Some(both) = before.blocks.checked_add(second.blocks) {
             before.blocks = both;
-            leaf.remove(i);
-            if i == 0 {
-                self.settle(key);
+            if let Some(leaf) = self.leaf_mut(place) {
+                leaf.remove(i);
+                self.settle(place);
             }
         }
     }
 
+    fn leaves(&self) -> impl Iterator<Item = &Vec<Row>> {
+        self.groups.values.iter().flat_map(|group| &group.values)
+    }
+
     /// All extents, ascending.
     pub fn iter(&self) -> impl Iterator<Item = Extent> {
-        self.leaves.values().flatten().map(Row::extent)
+        self.leaves().flatten().map(Row::extent)
     }
 
     /// Bytes on the heap, estimated.
     pub fn bytes(&self) -> u64 {
         // Leaves are two thirds full on the average.
-        (self.leaves.values().map(Vec::len).sum::<usize>() * size_of::<Row>() * 3 / 2) as u64
+        (self.leaves().map(Vec::len).sum::<usize>() * size_of::<Row>() * 3 / 2) as u64
     }
 }
 
@@ -216,7 +295,7 @@ mod tests {
             for joins in [&rising, &falling] {
                 let mut map = Extents::default();
                 order.iter().for_each(|&i| map.insert(single(i)));
-                assert!(map.leaves.len() > 2 && map.iter().eq((0..many).map(single)));
+                assert!(map.leaves().count() > 2 && map.iter().eq((0..many).map(single)));
                 joins.iter().for_each(|&i| map.join(10 + i));
                 assert_eq!(map.iter().collect::<Vec<_>>(), [Extent { blocks: many, ..single(0) }]);
             }
@@ -244,9 +323,12 @@ mod tests {
             }
             seen.reverse();
             assert!(gone == seen && gone.is_sorted_by(|a, b| a.lba > b.lba));
-            let leaves = map.leaves.iter();
-            assert!(leaves.clone().all(|(&key, leaf)| leaf[0].lba == key && leaf.len() <= ROWS));
-            most_leaves = most_leaves.max(leaves.len());
+            for (first, group) in map.groups.keys.iter().zip(&map.groups.values) {
+                assert!(group.keys[0] == *first && group.keys.len() <= LEAVES);
+                let mut leaves = group.keys.iter().zip(&group.values);
+                assert!(leaves.all(|(&key, leaf)| leaf[0].lba == key && leaf.len() <= ROWS));
+            }
+            most_leaves = most_leaves.max(map.leaves().count());
             let mut before = vec![None; SPACE];
             for e in gone {
                 (0..e.blocks).for_each(|i| before[(e.lba + i) as usize] = Some((e.packet, e.at + i)));

@@ -35,7 +35,7 @@ impl VirtualGuard {
         }
     }
 
-    fn next_band(&self) -> Option<u64> {
+    pub(super) fn next_band(&self) -> Option<u64> {
         let of_oldest = || self.order.front().map(|&(row, _)| self.band_of(row));
         let fullest = || {
             let away = (0..).zip(&self.by_band).filter(|b| *b.1 > 0);

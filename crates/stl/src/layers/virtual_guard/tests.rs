@@ -102,3 +102,14 @@ fn a_checkpoint_knows_the_band_whose_cleaning_was_begun() {
     layer.write_checkpoint(&mut |r| again.apply(&r));
     assert_eq!((again.cleaning, &again.by_band), (Some(band), &layer.by_band));
 }
+
+/// The band of which most rows are away is next, of equal ones the first; none where no row is away.
+#[test]
+fn the_fullest_band_is_next() {
+    let mut layer = concrete(Victim::Fullest);
+    assert_eq!(layer.next_band(), None);
+    for (band, rows) in [(2, 1), (3, 2), (5, 2)] {
+        layer.by_band[band] = rows;
+    }
+    assert_eq!(layer.next_band(), Some(3));
+}
