@@ -178,6 +178,12 @@ def test_everything_that_is_listed_can_be_explained(smrlab: Invoke, kind: str) -
         assert entry["summary"], f"{entry['name']} has no summary"
 
 
+def test_the_readme_counts_formats_and_generators(smrlab: Invoke) -> None:
+    formats, generators = (len(smrlab("list", kind, "--json").json()) for kind in ("formats", "generators"))
+    page = (Path(__file__).parents[2] / "README.md").read_text()
+    assert f"{formats} formats are read, and {generators} generators made" in page
+
+
 @pytest.mark.parametrize(
     "words",
     [
