@@ -351,11 +351,16 @@ impl Mechanics {
         if self.even.blocks_in(&(raw..raw_end)).is_some() {
             return (end, end);
         }
-        let long = |from: u64, to: u64| {
+        let long = |from: u64, to: u64, n: u64| {
             let mut holes = self.geometry.slips().within(from..to).iter();
             holes.find(|hole| hole.end - hole.start >= n).filter(|hole| hole.start < raw_end)
         };
-        match long(raw, end).or_else(|| long(end, end + 1)) {
+        // Where the next run begins, with tracks that may be shorter.
+        let behind = || {
+            let next = (end < raw_end).then(|| self.geometry.locate(end).seg.sectors.divisor());
+            next.and_then(|next| long(end, end + 1, n.min(next)))
+        };
+        match long(raw, end, n).or_else(behind) {
             Some(hole) => (hole.start.min(end), hole.end),
             None => (end, end),
         }
@@ -458,6 +463,21 @@ mod tests {
             let times = [false, true].map(|changes| m.switch_time(Dir::Read, 1, changes));
             assert_eq!(times, [seek, seek.max(700)].map(|us| us * 1000), "{distance:?}");
         }
+    }
+
+    /// A track of four sectors, and two of two, the first of which holds no PBA: a turn for each that holds some.
+    #[test]
+    fn a_zone_may_begin_with_a_track_that_holds_nothing() {
+        let short = ZoneSpec { front: 2, ..ZoneSpec::plain(2, 2) };
+        let layout = crate::geometry::Layout::Cylinder { alternate: false };
+        let geometry =
+            GeometrySpec { layout, ..GeometrySpec::single_surface(vec![ZoneSpec::plain(1, 4), short]) };
+        let at_once = SeekCurve::Constant(SimTime::ZERO);
+        let spec = super::super::MechanicsSpec { read_seek: at_once, ..spec_7200() };
+        let m = Mechanics::new(Arc::new(Geometry::new(geometry).unwrap()), &spec, Model::Full).unwrap();
+        let (target, aim) = m.aim(Pba(0));
+        let (angle, end) = m.full_transfer(Dir::Read, &target, aim, Pba(0), Blocks(6));
+        assert_eq!((angle, end.track), (2 * REVOLUTION, 2));
     }
 
     proptest! {
