@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
@@ -53,10 +54,14 @@ def filling(wanted: str | os.PathLike[str]) -> Iterator[Path]:
         else:
             _replace(temporary, wanted)
     except OSError as e:
-        remedy = "free space or choose another --out"
-        raise MissingError(f"{wanted}: cannot be written: {e.strerror or e}; {remedy}") from None
+        raise MissingError(f"{wanted}: cannot be written: {e.strerror or e}; {_remedy(e)}") from None
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _remedy(e: OSError) -> str:
+    full = e.errno in (errno.ENOSPC, errno.EDQUOT)
+    return "free space or choose another --out" if full else "choose another --out"
 
 
 def guard(wanted: str | os.PathLike[str], specs: Callable[[], Sequence[str]]) -> None:
@@ -138,4 +143,4 @@ def write_whole(path: Path, data: bytes) -> None:
         raise InputError(f"{path.parent}: exists and is not a folder; choose another --out") from None
     except OSError as e:
         temporary.unlink(missing_ok=True)
-        raise MissingError(f"{path}: cannot be written: {e.strerror}; free space or choose another --out") from None
+        raise MissingError(f"{path}: cannot be written: {e.strerror}; {_remedy(e)}") from None

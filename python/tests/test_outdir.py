@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -83,3 +85,17 @@ def test_what_cannot_be_written_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(MissingError, match="cannot be written"):
         write_whole(tmp_path / "a", b"all of it")
     assert [p.name for p in tmp_path.iterdir()] == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("number", "said"), [(errno.ENOSPC, "free space or choose another --out"), (errno.EROFS, "; choose another --out")]
+)
+def test_free_space_is_asked_for_where_there_is_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, said: str
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(Path, "write_bytes", refuse)
+    with pytest.raises(MissingError, match=f"cannot be written: {os.strerror(number)}.*{said}$"):
+        write_whole(tmp_path / "a", b"")
