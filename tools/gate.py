@@ -106,11 +106,13 @@ def cargo_lane(full: bool) -> list[Part]:
     cases = {"SMRLAB_ALL_CASES": "1"} if full else {}
     fixed = cases | {"PROPTEST_RNG_SEED": FIXED_SEED}
     fresh = cases | {"PROPTEST_RNG_SEED": commit_seed(), "SMRLAB_SEED": commit_seed()}
-    whole = ["cargo", "test", "--workspace", "--no-fail-fast"]
+    ignored = ["--", "--include-ignored"] if full else []
+    apart = [
+        word for crate in ("array", "disk", *([] if full else ["testkit"])) for word in ("--exclude", f"smrlab-{crate}")
+    ]
     parts = [
-        Part(
-            "rust tests", [*whole, *(["--", "--include-ignored"] if full else ["--exclude", "smrlab-testkit"])], fixed
-        ),
+        Part("rust tests", ["cargo", "test", "--workspace", "--no-fail-fast", *apart, *ignored], fixed),
+        Part("unit tests apart", ["tools/test-units.sh"], fixed),
         Part("random cases", ["cargo", "test", "-p", "smrlab-testkit", "--no-fail-fast"], fresh),
         Part("tidy", ["cargo", "xtask", "tidy"]),
         Part("rustfmt", ["cargo", "fmt", "--all", "--check"]),
