@@ -459,6 +459,15 @@ mod tests {
                     .submit(SimTime::from_ms(second * 1000), &HostRequest { id, ..write }, &mut data)
                     .unwrap();
                 assert_eq!(state.event_loop.in_flight(), 1, "{array}");
+                // A seek and a revolution at most after it came, of each of two phases.
+                if let Some(before) = id.checked_sub(1) {
+                    let ack = state.requests().hear(before, &mut HostBuffer::None).unwrap().unwrap();
+                    let came = SimTime::from_ms((second - 1) * 1000);
+                    assert!(
+                        (came..came + SimTime::from_ms(60)).contains(&ack) && ack > came,
+                        "{array}: {ack:?}"
+                    );
+                }
             }
         }
     }

@@ -423,3 +423,7 @@ fn zoned(engine: &Served) -> Option<&Layered> {
         Served::Raw(_) | Served::Array(_) => None,
     }
 }
+
+#[cfg(test)]
+#[path = "device_tests.rs"]
+mod tests;

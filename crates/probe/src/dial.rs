@@ -197,6 +197,7 @@ impl<'a> Dial<'a> {
 
     /// Tells who watches how much of the stage is done.
     pub fn share(&mut self, share: f64) {
+        debug_assert!((0.0..=1.0).contains(&share), "{share} of {}", self.stage);
         self.watch.progress(&self.stage, share, self.last.as_secs_f64());
     }
 

@@ -111,6 +111,23 @@ mod tests {
         assert_eq!(found, BoardCache { present: true, segments: 5, read_ahead: 100 });
     }
 
+    /// Whatever the largest number is, it is found, and nothing is asked for that is as large as the bound.
+    #[test]
+    fn the_largest_number_is_found_below_the_bound() {
+        for (least, most) in [(0, 64), (1, 64), (1, 100)] {
+            for truth in least..130 {
+                let mut asked = 0;
+                let found = largest(least, most, |n| {
+                    asked = asked.max(n);
+                    Ok(n <= truth)
+                });
+                // Doubling ends at the first power of two from the bound on.
+                assert_eq!(found, Ok(truth.min(most.next_power_of_two() - 1)), "{least} {most}");
+                assert!(asked < most.next_power_of_two() && (truth < least.max(1) || asked > 0), "{asked}");
+            }
+        }
+    }
+
     #[test]
     fn nothing_is_read_ahead_behind_the_drives_end() {
         let mut target = Fake::new(2, |_, _, _, now| now + 1000);

@@ -286,4 +286,16 @@ mod tests {
         let short = corrected(&curve, &[correction(1, 3, -5.0)]);
         assert_eq!([1, 2, 3].map(|d| short.time(0, d)), [SimTime::ZERO, SimTime::ZERO, ms(3)]);
     }
+
+    /// The last cylinder of a class is told, and nothing where it goes on to the end of the drive.
+    #[test]
+    fn a_correction_is_told_with_its_last_cylinder() {
+        let of = |to| told(&Correction { write: true, from: 10, to, ms: 2.5, error: 0.5, requests: 40 });
+        let common = json!({"seeks_of": "writes", "from_cylinders": 10, "ms": 2.5, "standard_error_ms": 0.5, "requests": 40});
+        for (to, last) in [(20, json!(19)), (u64::MAX, Value::Null)] {
+            let mut expected = common.clone();
+            expected["to_cylinders"] = last;
+            assert_eq!(of(to), expected);
+        }
+    }
 }
