@@ -4,6 +4,7 @@
 //! no clock drifts. A time is the first whole nanosecond at which the angle has been reached.
 
 mod ahead;
+mod pass;
 mod seek;
 #[cfg(test)]
 mod tests;

@@ -412,7 +412,10 @@ impl Mechanics {
     #[inline]
     pub(super) fn plain_transfer(&self, aim: Aim, pba: Pba, blocks: Blocks) -> u64 {
         if let Some((num, div)) = self.rate {
-            return div.div_ceil(blocks.0 * num);
+            return match blocks.0.checked_mul(num) {
+                Some(product) => div.div_ceil(product),
+                None => (u128::from(blocks.0) * u128::from(num)).div_ceil(u128::from(div.divisor())) as u64,
+            };
         }
         let (mut raw, mut zone_run, mut units) = (aim.raw, aim.zone_run, 0);
         let raw_end =

@@ -1,6 +1,6 @@
 //! What stands between the host and the mechanics: command overheads, the bus, and the buffer with its segments.
 
-use super::reader::{BLOCKS, COUNT, Reader, SHARE, TIME, narrow, time};
+use super::reader::{BLOCKS, COUNT, Reader, SHARE, TIME, time};
 use crate::DriveError;
 use smrlab_units::problems::Problems;
 use smrlab_units::{SimTime, named};
@@ -268,8 +268,8 @@ pub(super) fn controller(r: Reader<'_>) -> Option<ControllerSpec> {
 }
 
 fn buffer(r: Reader<'_>) -> Option<BufferSpec> {
-    let count = |key| r.count(key, COUNT).map(narrow);
-    let blocks = |key| r.count(key, BLOCKS).map(narrow);
+    let count = |key| r.count32(key, COUNT);
+    let blocks = |key| r.count32(key, BLOCKS);
     let (segments, write_segments) = (count("segments"), count("write_segments"));
     let (segment_blocks, read_ahead_blocks) = (blocks("segment_blocks"), blocks("read_ahead_blocks"));
     let read_ahead = r.choice("read_ahead", ReadAhead::NAMES).and_then(ReadAhead::named);

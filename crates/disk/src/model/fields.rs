@@ -76,7 +76,7 @@ const DOCS: &[(&str, &str)] = &[
     ("reference", "where the drive comes from"),
     (
         "counted_blocks",
-        "blocks that count as its size, where guards are kept outside; default: all of the geometry",
+        "blocks that count as its size, where guards are kept outside: no layer gives the host more; default: all of the geometry",
     ),
     ("geometry.surfaces", "recorded surfaces (heads)"),
     ("geometry.layout", "the order in which PBAs fill the surfaces"),
@@ -124,7 +124,10 @@ const DOCS: &[(&str, &str)] = &[
     ("mechanics.write_settle", "what a write adds after a seek or a head switch"),
     ("mechanics.read_overhead", "before a read positions"),
     ("mechanics.write_overhead", "before a write positions"),
-    ("mechanics.rate", "bytes a second of any transfer, where that is not the rotation's"),
+    (
+        "mechanics.rate",
+        "bytes a second of any transfer, where that is not the rotation's; a pass over the medium may take 50 days",
+    ),
     (
         "mechanics.read_seek.curve",
         "the form of the seek curve; `write_seek` is a table of the same form, default: as for reads",

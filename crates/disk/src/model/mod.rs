@@ -109,6 +109,7 @@ impl DriveModel {
                 *f = full;
             }
         }
+        spec.mechanics.check_pass(&geometry, spec.model)?;
         if let Interference::Blocks(p) = &mut spec.interference {
             p.from = first_shingled(&geometry, spec.bands.random_access)?;
         }

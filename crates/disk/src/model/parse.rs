@@ -1,9 +1,7 @@
 //! The fields of a drive file.
 
 use super::controller::controller;
-use super::reader::{
-    ANGLE, BLOCKS, CYLINDERS, Log, RATE, RPM, Reader, SURFACES, TIME, TRACKS, narrow, rows, time,
-};
+use super::reader::{ANGLE, BLOCKS, CYLINDERS, Log, RATE, RPM, Reader, SURFACES, TIME, TRACKS, rows, time};
 use super::{BandDefaults, DriveModel, DriveSpec, places};
 use crate::DriveError;
 use crate::geometry::{GeometrySpec, Layout, REVOLUTION};
@@ -74,17 +72,11 @@ fn interference(r: Reader<'_>) -> Option<Interference> {
     let out = if let Some(n) = blocks {
         Some(Interference::blocks(n))
     } else {
-        let (s_id, s_od) = (r.count("s_id", TRACKS), r.count("s_od", TRACKS));
+        let (s_id, s_od) = (r.count32("s_id", TRACKS), r.count32("s_od", TRACKS));
         let phi = |key| r.opt_number(key, ANGLE).map_or(0, angle);
         let (phi_cw, phi_ccw) = (phi("phi_cw"), phi("phi_ccw"));
         s_id.zip(s_od).map(|(i, o)| {
-            Interference::Physical(PhysicalProfile {
-                s_id: narrow(i),
-                s_od: narrow(o),
-                phi_cw,
-                phi_ccw,
-                wave: 0,
-            })
+            Interference::Physical(PhysicalProfile { s_id: i, s_od: o, phi_cw, phi_ccw, wave: 0 })
         })
     };
     r.finish();
@@ -96,13 +88,13 @@ fn angle(revolutions: f64) -> u64 {
 }
 
 fn geometry(r: Reader<'_>) -> Option<GeometrySpec> {
-    let surfaces = r.count("surfaces", SURFACES);
+    let surfaces = r.count32("surfaces", SURFACES);
     let layout = r.choice(
         "layout",
         &["surface", "cylinder", "cylinder-alternate", "zone-alternate", "hybrid", "listed"],
     );
     let layout = match layout {
-        Some("hybrid") => r.count("group_cylinders", CYLINDERS).map(|n| Layout::Hybrid { width: narrow(n) }),
+        Some("hybrid") => r.count32("group_cylinders", CYLINDERS).map(|width| Layout::Hybrid { width }),
         Some("cylinder") => Some(Layout::Cylinder { alternate: false }),
         Some("zone-alternate") => Some(Layout::ZoneAlternate),
         Some("listed") => Some(Layout::Listed),
@@ -120,7 +112,7 @@ fn geometry(r: Reader<'_>) -> Option<GeometrySpec> {
     let remaps = places::listed(&r, &places::REMAPS);
     r.finish();
     Some(GeometrySpec {
-        surfaces: narrow(surfaces?),
+        surfaces: surfaces?,
         zones: zones?,
         layout: layout?,
         toward: crate::geometry::Toward::Inner,
@@ -135,7 +127,7 @@ fn geometry(r: Reader<'_>) -> Option<GeometrySpec> {
 }
 
 fn mechanics(r: Reader<'_>) -> Option<(MechanicsSpec, Model)> {
-    let rpm = r.count("rpm", RPM);
+    let rpm = r.count32("rpm", RPM);
     let model = r.choice("model", Model::NAMES).and_then(Model::named);
     let distance = match r.choice("seek_over", &["cylinders", "blocks"]) {
         Some("blocks") => Distance::Blocks,
@@ -153,7 +145,7 @@ fn mechanics(r: Reader<'_>) -> Option<(MechanicsSpec, Model)> {
     let rate = r.opt_number("rate", RATE).map(|n| n as u64);
     r.finish();
     let spec = MechanicsSpec {
-        rpm: narrow(rpm?),
+        rpm: rpm?,
         distance,
         read_seek: read_seek?,
         write_seek: write_seek?,

@@ -30,6 +30,8 @@ pub(super) fn zones(r: Reader<'_>) -> Option<Vec<ZoneSpec>> {
         whole.or_else(|| v.as_float().filter(|x| i >= 8 && *x >= 0.0))
     };
     let rows = table(&r, (&ZONE_COLUMNS, 2), cell);
+    let cells = |row: &Vec<f64>| row.iter().take(8).enumerate().map(|(i, n)| (ZONE_COLUMNS[i], *n)).collect();
+    let rows = rows.filter(|rows| fit(&r, rows.iter().map(cells)));
     r.provenance(rows.as_ref().map(|n| n.len().to_string()), "zones");
     r.finish();
     let n = |row: &[f64], i: usize| row.get(i).map_or(0, |&n| n as u32);
@@ -69,6 +71,8 @@ pub(super) fn in_sectors(angle: u64, of: u32) -> String {
 pub(super) struct Rows<T: 'static> {
     name: &'static str,
     columns: &'static [&'static str],
+    /// The columns whose numbers may have more than 32 bits.
+    wide: &'static [usize],
     read: fn(&[u64]) -> T,
     write: fn(&T) -> Vec<u64>,
 }
@@ -93,13 +97,34 @@ impl<T> Rows<T> {
 pub(super) fn listed<T>(r: &Reader<'_>, table: &Rows<T>) -> Option<Vec<T>> {
     let Some(r) = r.opt_table(table.name) else { return Some(Vec::new()) };
     let rows = rows(&r, table.columns, table.columns.len());
+    let cells = |row: &Vec<u64>| {
+        let narrow = row.iter().enumerate().filter(|(i, _)| !table.wide.contains(i));
+        narrow.map(|(i, n)| (table.columns[i], *n as f64)).collect()
+    };
+    let rows = rows.filter(|rows| fit(&r, rows.iter().map(cells)));
     r.provenance(rows.as_ref().map(|n| n.len().to_string()), table.name);
     r.finish();
     Some(rows?.iter().map(|row| (table.read)(row)).collect())
 }
 
+/// Whether the named cells of all rows have 32 bits; those that do not are faults.
+fn fit(r: &Reader<'_>, rows: impl Iterator<Item = Vec<(&'static str, f64)>>) -> bool {
+    let mut all = true;
+    for (i, row) in rows.enumerate() {
+        for (column, n) in row.into_iter().filter(|(_, n)| *n > f64::from(u32::MAX)) {
+            r.fault(
+                &format!("list[{i}]"),
+                format!("{n} {column} is not accepted: a whole number below 2^32"),
+            );
+            all = false;
+        }
+    }
+    all
+}
+
+/// A cell of a column that [`fit`]s.
 fn narrow(n: u64) -> u32 {
-    u32::try_from(n).unwrap_or(u32::MAX)
+    n as u32
 }
 
 fn defect(d: &[u64]) -> Defect {
@@ -111,13 +136,19 @@ fn of_defect(d: &Defect) -> Vec<u64> {
 }
 
 /// `[geometry.defects]`: slipped sectors.
-pub(super) const DEFECTS: Rows<Defect> =
-    Rows { name: "defects", columns: &["cylinder", "surface", "sector"], read: defect, write: of_defect };
+pub(super) const DEFECTS: Rows<Defect> = Rows {
+    name: "defects",
+    columns: &["cylinder", "surface", "sector"],
+    wide: &[],
+    read: defect,
+    write: of_defect,
+};
 
 /// `[geometry.slips]`: blocks left out of a zone's numbering.
 pub(super) const SLIPS: Rows<Slip> = Rows {
     name: "slips",
     columns: &["zone", "first block in the zone", "blocks"],
+    wide: &[1],
     read: |s| Slip { zone: narrow(s[0]), first: s[1], blocks: narrow(s[2]) },
     write: |s| vec![u64::from(s.zone), s.first, u64::from(s.blocks)],
 };
@@ -126,6 +157,7 @@ pub(super) const SLIPS: Rows<Slip> = Rows {
 pub(super) const GROUPS: Rows<GroupSpec> = Rows {
     name: "groups",
     columns: &["zone", "cylinders in a group", "start of the first", "from a group to the next (1e-6 rev)"],
+    wide: &[2, 3],
     read: |n| GroupSpec {
         zone: narrow(n[0]),
         cylinders: narrow(n[1]),
@@ -148,6 +180,7 @@ pub(super) const RUNS: Rows<RunSpec> = Rows {
         "start in the group (1e-6 rev)",
         "from a track to the next (1e-6 rev)",
     ],
+    wide: &[6, 7],
     read: |n| RunSpec {
         zone: narrow(n[0]),
         from: narrow(n[1]),
@@ -170,6 +203,7 @@ pub(super) const RUNS: Rows<RunSpec> = Rows {
 pub(super) const REMAPS: Rows<Remap> = Rows {
     name: "remaps",
     columns: &["block", "cylinder", "surface", "sector"],
+    wide: &[0],
     read: |n| Remap { block: n[0], to: defect(&n[1..]) },
     write: |r| [vec![r.block], of_defect(&r.to)].concat(),
 };

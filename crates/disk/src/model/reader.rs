@@ -52,11 +52,6 @@ pub(super) const SURFACES: Units = &[("surfaces", 1.0)];
 /// Revolutions.
 pub(super) const RPM: Units = &[("1/min", 1.0)];
 
-/// A count that is looked at by whoever checks the drive: too large a one is still too large.
-pub(super) fn narrow(n: u64) -> u32 {
-    u32::try_from(n).unwrap_or(u32::MAX)
-}
-
 /// The time of so many nanoseconds, to the nearest whole one.
 pub(super) fn time(ns: f64) -> SimTime {
     SimTime(ns.round() as u64)
@@ -212,6 +207,16 @@ impl<'a> Reader<'a> {
     /// As [`count`](Self::count), for a field that may be left out.
     pub(super) fn opt_count(&self, key: &'static str, units: Units) -> Option<u64> {
         self.whole(key, self.opt_number(key, units)?)
+    }
+
+    /// A [`count`](Self::count) of 32 bits. How many are accepted is looked at by whoever checks the drive.
+    pub(super) fn count32(&self, key: &'static str, units: Units) -> Option<u32> {
+        let n = self.count(key, units)?;
+        let narrow = u32::try_from(n).ok();
+        if narrow.is_none() {
+            self.fault(key, format!("{n} is not accepted: a whole number below 2^32"));
+        }
+        narrow
     }
 
     fn whole(&self, key: &str, number: f64) -> Option<u64> {

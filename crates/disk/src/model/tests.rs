@@ -134,6 +134,73 @@ fn ranges_are_checked_by_field() {
     assert!(e.contains("mechanics.rpm: 0 is not accepted"), "{e}");
 }
 
+/// A number of more than 32 bits is shown as the user wrote it.
+#[test]
+fn numbers_that_are_far_too_large_are_shown_as_they_are() {
+    let tiny = DRIVES[3].toml;
+    let zones = |row: &str| tiny.replacen("[40, 24]", row, 1);
+    for (text, part) in [
+        (tiny.replacen("rpm = { value = 6000", "rpm = { value = 10000000000", 1), "rpm: 10000000000 is not"),
+        (
+            tiny.replacen("surfaces = { value = 1,", "surfaces = { value = 5000000000,", 1),
+            "surfaces: 5000000000 is not",
+        ),
+        (
+            zones("[5000000000, 24]"),
+            "geometry.zones.list[1]: 5000000000 cylinders is not accepted: a whole number below 2^32",
+        ),
+        (zones("[40, 6000000000]"), "geometry.zones.list[1]: 6000000000 sectors a track is not"),
+    ] {
+        let e = DriveModel::from_toml(&text).unwrap_err().to_string();
+        assert!(e.contains(part) && !e.contains("4294967295"), "{part}\n{e}");
+    }
+}
+
+/// The clock ends after 292 years: a request for all of the medium has its share of that.
+#[test]
+fn drives_that_need_months_for_a_pass_are_refused() {
+    let tiny = DriveModel::from_toml(DRIVES[3].toml).unwrap();
+    let refused = |change: &dyn Fn(&mut DriveSpec)| {
+        let mut spec = tiny.spec().clone();
+        change(&mut spec);
+        DriveModel::new(spec, Vec::new()).err().map(|e| e.to_string())
+    };
+    let bytes = tiny.geometry().blocks().bytes();
+    let least = bytes.div_ceil(50 * 24 * 3600);
+    assert_eq!(least, 1, "a tiny drive may be read at a byte a second");
+    assert_eq!(refused(&|s| (s.model, s.mechanics.rate) = (Model::NoRotation, Some(1))), None);
+    let long = |rate: Option<u64>| {
+        refused(&move |s: &mut DriveSpec| {
+            s.model = if rate.is_some() { Model::NoRotation } else { Model::Full };
+            s.geometry.zones[0].cylinders = 1 << 20;
+            s.mechanics.rate = rate;
+            s.mechanics.rpm = 1;
+        })
+    };
+    let slow = long(Some(1)).unwrap();
+    assert!(
+        slow.contains("mechanics.rate: a pass over the whole medium takes") && slow.contains("at most 50"),
+        "{slow}"
+    );
+    assert_eq!(long(Some(1_000_000)), None);
+    assert!(
+        long(None).unwrap().contains("mechanics.rpm: a pass over"),
+        "a revolution of a minute for each of a million tracks"
+    );
+}
+
+/// A rate that has no divisor in common with a block's nanoseconds: the product of 2^26 blocks has more than 64 bits.
+#[test]
+fn long_transfers_at_a_rate_take_as_long_as_they_do() {
+    let mut spec = preset("modern-7200").spec().mechanics.clone();
+    spec.rate = Some(210_000_001);
+    let geometry = preset("modern-7200").geometry().clone();
+    let mut mechanics = Mechanics::new(geometry, &spec, Model::NoRotation).unwrap();
+    let end = mechanics.service(SimTime::ZERO, Dir::Read, Pba(0), Blocks(1 << 26)).0;
+    let transfer = (512_000_000_000u128 << 26).div_ceil(210_000_001) as u64;
+    assert_eq!(end, transfer + spec.read_overhead.0, "{}", SimTime(end));
+}
+
 /// What is counted is not cut to a whole number.
 #[test]
 fn half_a_surface_is_refused() {
