@@ -200,6 +200,15 @@ mod tests {
         assert!(e.contains("from 1 to 1024"), "{e}");
     }
 
+    /// The log before the zones of a host-aware drive is that of `persistent-cache`; its faults are told as the user's.
+    #[test]
+    fn a_layer_in_another_refuses_in_the_name_of_the_one_that_was_asked_for() {
+        for text in ["host-aware,map_limit=1", "host-aware,log=99TB"] {
+            let e = build(text, &context()).unwrap_err().to_string();
+            assert!(e.contains("host-aware: ") && !e.contains("persistent-cache"), "{e}");
+        }
+    }
+
     #[test]
     fn the_medium_has_the_head_that_the_layer_expects() {
         let head = |text: &str| build(text, &context()).unwrap().drive.head_width();
@@ -232,6 +241,23 @@ mod tests {
         assert_eq!(band_of("disk-cache,band=25.6MB"), band_of("disk-cache,band=50000"));
         let e = build("disk-cache,band=5000", &context).unwrap_err().to_string();
         assert!(e.contains("do not fit on the medium") && e.contains("larger band="), "{e}");
+    }
+
+    /// A drive that counts fewer of its blocks than a band has: what is beyond is spare room of the layers.
+    #[test]
+    fn layers_take_spare_room_from_what_is_not_counted() {
+        let counted = Blocks(40);
+        let mut spec = context().drive.spec().clone();
+        spec.counted = Some(counted);
+        let drive = smrlab_disk::DriveModel::new(spec, Vec::new()).unwrap();
+        let context = BuildContext::new(Arc::new(drive));
+        let host = |name: &str| Some(build(name, &context).ok()?.layer.host_blocks());
+        for entry in LAYERS {
+            assert!(host(entry.name).is_none_or(|host| host <= counted), "{} has more", entry.name);
+        }
+        for name in ["cmr", "log", "laz-raz", "h-swd", "smart", "steady-log"] {
+            assert_eq!(host(name), Some(counted), "{name}");
+        }
     }
 
     #[test]

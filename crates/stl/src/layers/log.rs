@@ -123,6 +123,7 @@ impl LogLayer {
         let spare = u64::from(heads + reserve) * u64::from(slots.longest());
         let host_units =
             (u64::from(logged).saturating_sub(spare) as f64 * (1.0 - options.overprovision)) as u64;
+        let host_units = host_units.min(options.most.0 / slots.unit());
         if host_units == 0 {
             return Err(format!(
                 "{bands} bands leave nothing for the host beside {heads} open and {reserve} free ones: use a smaller \

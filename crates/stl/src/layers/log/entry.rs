@@ -160,6 +160,7 @@ fn build(context: &BuildContext, values: &Values) -> BuildResult {
         },
         hot_bands: None,
         overprovision: values.share("overprovision").unwrap_or(0.1),
+        most: context.drive.counted_blocks(),
         reserve: values.count("reserve").map(|n| n as u32),
         idle,
     };

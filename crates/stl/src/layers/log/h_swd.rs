@@ -69,6 +69,7 @@ fn build(context: &BuildContext, values: &Values) -> BuildResult {
         separate: Separate::Window { length, hot: (heat as u64).max(1) },
         hot_bands: values.share("hot"),
         overprovision: values.share("overprovision").unwrap_or(0.1),
+        most: context.drive.counted_blocks(),
         ..LogOptions::default()
     };
     log(&ENTRY_H_SWD, context, values, options)

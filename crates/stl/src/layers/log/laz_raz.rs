@@ -67,6 +67,7 @@ fn build(context: &BuildContext, values: &Values) -> BuildResult {
     let options = LogOptions {
         separate: Separate::Frequency(values.count("hot_writes").unwrap_or(2) as u32),
         overprovision: values.share("overprovision").unwrap_or(0.1),
+        most: context.drive.counted_blocks(),
         ..LogOptions::default()
     };
     Ok(Box::new(LogLayer::beside(Some(raz), slots, options).map_err(refuse)?))

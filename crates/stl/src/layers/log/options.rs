@@ -1,7 +1,7 @@
 //! What can be chosen about the log.
 
 use crate::parts::victim::Victim;
-use smrlab_units::SimTime;
+use smrlab_units::{Blocks, SimTime};
 
 /// How units that are written often are told from the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +36,8 @@ pub struct LogOptions {
     pub hot_bands: Option<f64>,
     /// Share of the space that the host does not see, beside the reserve.
     pub overprovision: f64,
+    /// The host gets no more than this: what the drive counts as its size.
+    pub most: Blocks,
     /// Bands that are kept free; fewer than progress needs are not taken.
     pub reserve: Option<u32>,
     /// Work in idle time.
@@ -63,6 +65,7 @@ impl Default for LogOptions {
             separate,
             hot_bands: None,
             overprovision: 0.1,
+            most: Blocks(u64::MAX),
             reserve: None,
             idle: None,
         }

@@ -142,28 +142,31 @@ fn build(context: &BuildContext, values: &Values) -> BuildResult {
     let given = values.text("bypass").map(|t| t == "on");
     let bypass = given.or(context.drive.spec().cache.and_then(|c| c.bypass)).unwrap_or(false);
     let bypass = if bypass { Bypass::Stream } else { Bypass::Never };
-    Ok(Box::new(cache(context, bands, values, bypass)?))
+    Ok(Box::new(cache(context, ENTRY.name, bands, values, bypass)?))
 }
 
-/// A cache before zones, which are these bands but for those that the log takes; `pairs` are options of the persistent cache.
+/// A cache before the zones of the layer `owner`, which are these bands but for those that the log takes; `pairs` are options of the
+/// persistent cache.
 ///
 /// # Errors
 /// When the drive has too few bands; options that contradict each other.
 pub(in crate::layers) fn before_zones(
     context: &BuildContext,
+    owner: &str,
     bands: Bands,
     pairs: &[(&str, &str)],
 ) -> Result<PersistentCache, SpecError> {
-    cache(context, bands, &Values::check(ENTRY.name, PARAMS, pairs)?, Bypass::EachBand)
+    cache(context, owner, bands, &Values::check(owner, PARAMS, pairs)?, Bypass::EachBand)
 }
 
 fn cache(
     context: &BuildContext,
+    owner: &str,
     bands: Bands,
     values: &Values,
     bypass: Bypass,
 ) -> Result<PersistentCache, SpecError> {
-    let refuse = |e: String| SpecError::Other(format!("{}: {e}", ENTRY.name));
+    let refuse = |e: String| SpecError::Other(format!("{owner}: {e}"));
     let spec = context.drive.spec().cache.unwrap_or_default();
     let whole = context.drive.counted_blocks();
     let log = values.size("log", whole).or(spec.log);

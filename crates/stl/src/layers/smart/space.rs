@@ -42,6 +42,8 @@ pub(super) struct Space {
     pools: Vec<Pool>,
     /// Rows that a write destroys, itself included (`W`).
     width: u64,
+    /// What the host gets: no more than the drive counts as its size.
+    host: u64,
     used: BlockSet,
     /// Free rows of segments behind which nothing is used as far as the head reaches.
     writable: BlockSet,
@@ -73,7 +75,8 @@ impl Space {
         }
         let mut writable = BlockSet::new();
         pools.iter().flat_map(|p| &p.segments).for_each(|s| _ = writable.insert(s.rows.clone()));
-        Ok(Self { pools, width, used: BlockSet::new(), writable, unfenced: BlockSet::new() })
+        let host = lba.min(drive.counted_blocks().0);
+        Ok(Self { pools, width, host, used: BlockSet::new(), writable, unfenced: BlockSet::new() })
     }
 
     pub(super) fn pools(&self) -> usize {
@@ -93,8 +96,7 @@ impl Space {
     }
 
     pub(super) fn host_blocks(&self) -> Blocks {
-        let last = &self.pools[self.pools.len() - 1];
-        Blocks(last.lba + last.tracks * last.length)
+        Blocks(self.host)
     }
 
     /// The pool of an LBA.

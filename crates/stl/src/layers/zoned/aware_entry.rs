@@ -82,7 +82,7 @@ fn build(context: &BuildContext, values: &Values) -> BuildResult {
     let pairs: Vec<_> = options.iter().filter_map(|p| Some((p.name, values.text(p.name)?))).collect();
     let with = |size: u64| {
         let bands = all_bands(context, size).map_err(|e| does_not_fit(&ENTRY, &e))?;
-        before_zones(context, bands, &pairs)
+        before_zones(context, ENTRY.name, bands, &pairs)
     };
     let drive = context.drive.counted_blocks();
     let (size, cache) = match values.size("zone", drive) {
