@@ -51,7 +51,8 @@ pub const KEYS: &[Key] = &[
          fill (completing a unit), parity, rebuild"),
     key("media.background_share", "background", "share", "media blocks that were moved in idle time, of all media blocks"),
     key("write_overloading", "write overloading", "", "adjusted media operations for each adjusted host write; reads of the \
-         host count as one each")
+         host count as one each, also those that a buffer, an SSD or the layer answered without the medium: with many of them it is \
+         below what writes cost, and may be negative")
         .also(&["overloading"])
         .is("(media.adjusted_reads + media.adjusted_writes - (host.adjusted_reads - host.refused_adjusted_reads)) / (host.adjusted_writes - host.refused_adjusted_writes)")
         .from(CASSUTO),
