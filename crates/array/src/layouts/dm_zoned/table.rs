@@ -417,20 +417,21 @@ mod tests {
         let mapping = 1;
         let bitmap = |zone: u32, part: u64| 2 + u64::from(zone) * 2 + part;
         let chunk = |data, buffer| Chunk { data, buffer };
+        let blocks = |from: u64, to: u64| vec![Range { start: from, end: to + 1 }];
         let all = |zone| vec![mapping..mapping + 1, bitmap(zone, 0)..bitmap(zone, 1) + 1];
         for (change, expected) in [
-            (Change::Mapped { chunk: 0, to: chunk(Some(zone), None) }, vec![mapping..mapping + 1]),
-            (Change::Wrote { chunk: 0, zone, blocks: 0..half }, vec![bitmap(zone, 0)..bitmap(zone, 0) + 1]),
+            (Change::Mapped { chunk: 0, to: chunk(Some(zone), None) }, blocks(mapping, mapping)),
+            (Change::Wrote { chunk: 0, zone, blocks: 0..half }, blocks(bitmap(zone, 0), bitmap(zone, 0))),
             (
                 Change::Wrote { chunk: 0, zone, blocks: half..half + 8 },
-                vec![bitmap(zone, 1)..bitmap(zone, 1) + 1],
+                blocks(bitmap(zone, 1), bitmap(zone, 1)),
             ),
             (
                 Change::Wrote { chunk: 0, zone, blocks: half - 8..half + 8 },
-                vec![bitmap(zone, 0)..bitmap(zone, 1) + 1],
+                blocks(bitmap(zone, 0), bitmap(zone, 1)),
             ),
-            (Change::Discarded { chunk: 0, blocks: 0..8 }, vec![bitmap(zone, 0)..bitmap(zone, 0) + 1]),
-            (Change::Mapped { chunk: 0, to: chunk(Some(zone), Some(random)) }, vec![mapping..mapping + 1]),
+            (Change::Discarded { chunk: 0, blocks: 0..8 }, blocks(bitmap(zone, 0), bitmap(zone, 0))),
+            (Change::Mapped { chunk: 0, to: chunk(Some(zone), Some(random)) }, blocks(mapping, mapping)),
             (Change::Mapped { chunk: 0, to: chunk(Some(zone), None) }, all(random)),
             (Change::Mapped { chunk: 0, to: Chunk::default() }, all(zone)),
         ] {
