@@ -225,3 +225,37 @@ fn decompressed(mut reader: impl Read + Send + 'static) -> io::Result<Box<dyn Re
         _ => Box::new(whole),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A byte with each second call; the others are interrupted, as by a signal.
+    struct Disturbed(u64, bool);
+
+    impl Read for Disturbed {
+        fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+            self.1 = !self.1;
+            match self.0 {
+                0 => Ok(0),
+                _ if self.1 => Err(io::ErrorKind::Interrupted.into()),
+                left => {
+                    self.0 -= 1;
+                    out[0] = if left % 8 == 1 { b'\n' } else { b'x' };
+                    Ok(1)
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn an_interrupted_read_is_tried_again() {
+        let mut input = Input::from_reader("-", Box::new(Disturbed(80_000, false)), None).unwrap();
+        let mut lines = 0;
+        while let (7, whole) = input.line().unwrap() {
+            input.consume(whole);
+            lines += 1;
+        }
+        assert_eq!(lines, 10_000);
+    }
+}

@@ -314,6 +314,19 @@ mod tests {
     }
 
     #[test]
+    fn a_name_of_a_time_ends_in_its_unit() {
+        for (column, names) in [
+            ("time:s", ["Time (s)", "at.sec", "SECONDS"]),
+            ("time:ms", ["Time (ms)", "at_MS", "in milliseconds"]),
+            ("time:us", ["Time [us]", "at us", "in_microseconds)"]),
+            ("time:ns", ["Time (ns)", "at_ns", "nanoseconds"]),
+        ] {
+            assert_eq!(names.map(unit), [Some(column); 3]);
+        }
+        assert_eq!(["", "Time", "focus", "us_of_a_day"].map(unit), [None; 4]);
+    }
+
+    #[test]
     fn what_is_not_sure_is_suggested() {
         let whole = of("time,op,lba,blocks\n1,R,8,8\n").unwrap();
         assert_eq!(whole.columns(), None);

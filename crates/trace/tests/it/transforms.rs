@@ -70,6 +70,16 @@ fn addresses_repeat_across_asus_and_are_laid_one_behind_the_other() {
     assert!(out.device.iter().all(|d| *d == 0));
 }
 
+/// Addresses of 512-byte blocks have 63 bits.
+#[test]
+fn devices_that_do_not_fit_one_behind_the_other_are_refused() {
+    for (end, fits) in [((1 << 62) - 1, true), (1 << 62, false)] {
+        let rows = [record(0, 0, (1 << 62) - 8, 8), record(1, 1, end - 8, 8)];
+        let extents = DeviceExtents::scan(&mut Memory::new(rows)).unwrap();
+        assert_eq!(Concat::new(Memory::new(rows), &extents).is_ok(), fits, "{end}");
+    }
+}
+
 #[test]
 fn merge_goes_by_time_and_marks_streams() {
     let a = Memory::new((0..10_000).map(|i| record(i * 2, 0, i, 1)));
