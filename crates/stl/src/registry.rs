@@ -11,6 +11,7 @@ use crate::on_media::OnMedia;
 use crate::{Capabilities, TranslationLayer};
 use smrlab_disk::model::CacheSpec;
 use smrlab_disk::{DriveError, DriveModel};
+use smrlab_units::Blocks;
 use smrlab_units::spec::{SpecError, Values, split_item};
 use std::sync::Arc;
 
@@ -138,6 +139,12 @@ pub fn build_as(entry: &'static LayerEntry, text: &str, context: &BuildContext) 
             SpecError::Other(format!("{}: metadata=media needs a larger random-access zone", entry.name))
         })?;
     }
+    if layer.host_blocks() == Blocks::ZERO {
+        let name = entry.name;
+        return Err(SpecError::Other(format!(
+            "{name}: the drive has no room for a band: nothing is left for the host"
+        )));
+    }
     Ok(Built { resolved: values.resolved(), entry, capabilities, drive: context.drive, layer })
 }
 
@@ -154,7 +161,6 @@ fn with_log(drive: &DriveModel) -> Result<DriveModel, DriveError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use smrlab_units::Blocks;
 
     fn context() -> BuildContext {
         let tiny = smrlab_disk::model::load("tiny", |_| Err(String::new())).unwrap();
@@ -253,7 +259,8 @@ mod tests {
         let context = BuildContext::new(Arc::new(drive));
         let host = |name: &str| Some(build(name, &context).ok()?.layer.host_blocks());
         for entry in LAYERS {
-            assert!(host(entry.name).is_none_or(|host| host <= counted), "{} has more", entry.name);
+            let fits = |host: Blocks| Blocks::ZERO < host && host <= counted;
+            assert!(host(entry.name).is_none_or(fits), "{} has nothing, or more", entry.name);
         }
         for name in ["cmr", "log", "laz-raz", "h-swd", "smart", "steady-log"] {
             assert_eq!(host(name), Some(counted), "{name}");
