@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from smrlab.cli import finish
+from smrlab.cli import finish, run
 from smrlab.errors import InputError
 from smrlab.faults import faults, nanoseconds
 from smrlab.listening import address, iscsi
@@ -20,6 +21,28 @@ def test_a_run_whose_caches_were_full_says_so(capsys: pytest.CaptureFixture[str]
     assert "fills in place, so cleaning began with the first requests" in said
     finish.tell_full([("b", {})])
     assert capsys.readouterr().err == ""
+
+
+def test_a_run_that_wrote_to_conventional_zones_alone_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    def said(writes: int = 5, **zones: int) -> bool:
+        doc = {"spec": {"array": "single"}, "host": {"writes": writes}, "refusals": {"count": 2}}
+        finish.tell_conventional([("z", {**doc, "cache": {"free_zones": 9, "open_zones": 0, **zones}})])
+        err = capsys.readouterr().err
+        return "All writes to z fell into the conventional zones" in " ".join(err.split())
+
+    assert said()
+    assert not said(writes=2)
+    assert not any(said(**{key: 1}) for key in ("open_zones", "used_zones_full", "used_zones_closed", "zone_resets"))
+    finish.tell_conventional([("c", {"host": {"writes": 5}}), ("d", {"host": {"writes": 5}, "cache": {"hits": 0}})])
+    assert capsys.readouterr().err == ""
+
+
+def test_a_trace_where_a_specification_belongs_is_told_its_option(tmp_path: Path) -> None:
+    (tmp_path / "t.parquet").write_bytes(b"PAR1\xff\xfe")
+    with pytest.raises(InputError, match=f"is no specification.*--trace {tmp_path}/t.parquet"):
+        run._from_file(tmp_path / "t.parquet")
+    with pytest.raises(InputError, match=r"none.toml: No such file or directory"):
+        run._from_file(tmp_path / "none.toml")
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,7 @@ def show_comparison(results: Results) -> None:
     tell_filled(named)
     tell_full(named)
     tell_refused(named)
+    tell_conventional(named)
     tell_bare_bands(str(text.dig(doc, "spec.layer")) for _, doc in named)
     warn_overload(named)
     warn_crowded(named)
@@ -123,6 +124,25 @@ def tell_refused(runs: list[tuple[str, dict[str, Any]]]) -> None:
         console.note(told)
 
 
+_SEQUENTIAL = ("zone_resets", "zones_closed_for_others", "open_zones", "used_zones_closed", "used_zones_full")
+
+
+def tell_conventional(runs: list[tuple[str, dict[str, Any]]]) -> None:
+    """Says where all that a host wrote to a drive with zones fell into those that are not shingled."""
+    named = []
+    for name, doc in runs:
+        zones = doc.get("cache") or {}
+        written = doc["host"]["writes"] - (text.dig(doc, "refusals.count") or 0) if "free_zones" in zones else 0
+        if written > 0 and text.dig(doc, "spec.array") == "single" and not any(map(zones.get, _SEQUENTIAL)):
+            named.append(name)
+    if named:
+        console.note(
+            f"All writes to {', '.join(named)} fell into the conventional zones in front, which are not shingled: "
+            "these are the figures of a conventional drive. To see what its other zones cost an ordinary trace: "
+            "--stack 'zone-log / zoned,conventional=0%'."
+        )
+
+
 def tell_bare_bands(layers: Iterable[str]) -> None:
     """Asks for a unit where the size of a band has none: it means tracks in one layer and blocks in another."""
     found = {layer: re.search(r",band=([\d_.eE+]+[kKmMgG]?)(?=,|$)", layer) for layer in layers}
@@ -151,6 +171,7 @@ def show_run(run: Result) -> None:
     named = [(run.name, summary.derived(run.doc))]
     tell_full(named)
     tell_refused(named)
+    tell_conventional(named)
     tell_bare_bands(str(text.dig(doc, "spec.layer")) for _, doc in named)
     warn_overload(named)
     warn_crowded(named)

@@ -87,8 +87,10 @@ def _from_file(path: Path | None) -> dict[str, Any]:
 
     try:
         text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as e:
-        raise InputError(f"{path}: {getattr(e, 'strerror', None) or 'not a text file'}") from None
+    except OSError as e:
+        raise InputError(f"{path}: {e.strerror}") from None
+    except UnicodeDecodeError:
+        raise InputError(f"{path} is no specification, which is a text; a trace is given with --trace {path}") from None
     try:
         spec: dict[str, Any] = json.loads(_core.spec_from_toml(text))
     except InputError as e:
