@@ -11,20 +11,10 @@ import pyarrow.parquet as pq
 from .errors import InputError
 
 BLOCK = 512
-_ZONES = {"zone-close": 5, "zone-finish": 6, "zone-open": 7, "zone-reset": 8}
-_OPS = {
-    "r": 0,
-    "read": 0,
-    "w": 1,
-    "write": 1,
-    "f": 2,
-    "flush": 2,
-    "d": 3,
-    "discard": 3,
-    "trim": 3,
-    "append": 4,
-    **_ZONES,
-}
+# What the host asks for, by number.
+OPERATIONS = ("read", "write", "flush", "discard", "append", "zone-close", "zone-finish", "zone-open", "zone-reset")
+_FIRST_OF_ZONES = OPERATIONS.index("zone-close")
+_WORDS = {"r": 0, "w": 1, "f": 2, "d": 3, "trim": 3} | {name: n for n, name in enumerate(OPERATIONS)}
 
 
 def stored(data: Any, path: str) -> int:
@@ -41,7 +31,7 @@ def stored(data: Any, path: str) -> int:
     if columns["lba"] is None or columns["blocks"] is None:
         columns |= _touched(table)
     # A zone command without a length is for the zone at its place.
-    for_zone = pc.and_(pc.greater_equal(columns["op"], min(_ZONES.values())), pc.equal(columns["blocks"], 0))
+    for_zone = pc.and_(pc.greater_equal(columns["op"], _FIRST_OF_ZONES), pc.equal(columns["blocks"], 0))
     columns["blocks"] = pc.if_else(for_zone, 1, columns["blocks"])
     for name in ("device", "stream"):
         if name in table.column_names:
@@ -106,13 +96,11 @@ def _operations(table: pa.Table) -> pa.ChunkedArray:
 
 def _numbers(words: pa.DictionaryArray) -> pa.Array:
     """The operations that words stand for; a category that no row has may be anything."""
-    known = [_OPS.get(w.strip().lower()) for w in words.dictionary.to_pylist()]
+    known = [_WORDS.get(w.strip().lower()) for w in words.dictionary.to_pylist()]
     unknown = [i for i in pc.unique(words.indices).to_pylist() if known[i] is None]
     if unknown:
         word = words.dictionary[unknown[0]].as_py()
-        raise InputError(
-            f"column 'op' of the table has '{word}': read, write, flush, discard, append, {', '.join(_ZONES)}"
-        )
+        raise InputError(f"column 'op' of the table has '{word}': {', '.join(OPERATIONS)}")
     return pa.array(known, pa.int64()).take(words.indices)
 
 

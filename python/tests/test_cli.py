@@ -459,6 +459,12 @@ def test_convert_and_head_and_synth_write_traces_that_read_back(smrlab: Invoke, 
     assert same[0] == same[1]
 
 
+def test_head_shows_commands_of_zones(smrlab: Invoke) -> None:
+    shown = smrlab("trace", "head", "synth:zoned,requests=2000,span=16MiB,zone=1MiB,writers=1", "-n", "2000")
+    assert shown.status == 0, shown.err
+    assert {line.split()[1] for line in shown.out.splitlines()[2:]} == {"write", "zone-reset"}
+
+
 def test_a_trace_is_not_written_over_itself(smrlab: Invoke, tmp_path: Path) -> None:
     own = tmp_path / "own.csv"
     own.write_text("time_s,op,lba,blocks,mine\n0,R,0,8,kept\n")

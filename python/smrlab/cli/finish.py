@@ -25,13 +25,28 @@ def show_comparison(results: Results) -> None:
     console.out().print(table)
     named = [(run.name, summary.derived(run.doc)) for run in results]
     tell_filled(named)
-    tell_full(named)
-    tell_refused(named)
-    tell_conventional(named)
-    tell_bare_bands(str(text.dig(doc, "spec.layer")) for _, doc in named)
-    warn_overload(named)
-    warn_crowded(named)
-    warn_unwritten(named)
+    _tell(named)
+
+
+def show_run(run: Result) -> None:
+    """One row a figure."""
+    table = console.table(console.escape(run.name), ["", ""], numeric=True)
+    table.show_header = False
+    for _, words, value in summary.details(run.doc):
+        table.add_row(words, value)
+    console.out().print(table)
+    _tell([(run.name, summary.derived(run.doc))])
+
+
+def _tell(runs: list[tuple[str, dict[str, Any]]]) -> None:
+    """All notes that hold for one run as for several."""
+    tell_full(runs)
+    tell_refused(runs)
+    tell_conventional(runs)
+    tell_bare_bands(str(text.dig(doc, "spec.layer")) for _, doc in runs)
+    warn_overload(runs)
+    warn_crowded(runs)
+    warn_unwritten(runs)
 
 
 def tell_filled(runs: list[tuple[str, dict[str, Any]]]) -> None:
@@ -159,23 +174,6 @@ def tell_bare_bands(layers: Iterable[str]) -> None:
     told = [f"{n} of {name} means {n} {unit[1]}" for name, n in bare.items() if (unit := means[name])]
     if told:
         console.note(f"band={'; band='.join(told)}. Give a unit: 64tracks, 50000blk or 25MB.")
-
-
-def show_run(run: Result) -> None:
-    """One row a figure."""
-    table = console.table(console.escape(run.name), ["", ""], numeric=True)
-    table.show_header = False
-    for _, words, value in summary.details(run.doc):
-        table.add_row(words, value)
-    console.out().print(table)
-    named = [(run.name, summary.derived(run.doc))]
-    tell_full(named)
-    tell_refused(named)
-    tell_conventional(named)
-    tell_bare_bands(str(text.dig(doc, "spec.layer")) for _, doc in named)
-    warn_overload(named)
-    warn_crowded(named)
-    warn_unwritten(named)
 
 
 def warn_overload(runs: list[tuple[str, dict[str, Any]]]) -> None:

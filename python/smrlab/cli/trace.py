@@ -146,17 +146,15 @@ def scale(
 def _shown(spec: dict[str, Any]) -> None:
     """Prints the requests: a line each."""
     from .. import plain
+    from ..tables import OPERATIONS
     from ..trace import Trace
 
     rows = Trace(spec["trace"], {k: v for k, v in spec.items() if k != "trace"}).table().to_pylist()
-    ops = ("read", "write", "flush", "discard")
     lines = [
         (
             f"{r['arrival_ns'] / 1e9:.6f}",
-            ops[r["op"]] + (", FUA" if r["fua"] else ""),
-            str(r["lba"]),
-            str(r["blocks"]),
-            str(r.get("device", 0)),
+            OPERATIONS[r["op"]] + (", FUA" if r["fua"] else ""),
+            *(str(r.get(column, 0)) for column in ("lba", "blocks", "device")),
         )
         for r in rows
     ]
