@@ -1,0 +1,200 @@
+"""Figures and texts of the package, each worked out by hand from a few numbers."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pyarrow as pa
+import pytest
+
+from smrlab import payload, results, summary
+from smrlab.cli import geometry, probe, zones
+from smrlab.sweeps import estimate, halving, quantity, samples, status
+
+
+def test_settings_are_numbers_of_a_dimension() -> None:
+    """Powers of ten and of two are told apart; a block has 512 bytes; words are no numbers."""
+    of = {
+        "1%": (1, "%"), "2blk": (1024, "B"), "3kB": (3e3, "B"), "3KiB": (3072, "B"), "2MB": (2e6, "B"),
+        "2MiB": (2 << 20, "B"), "1TB": (1e12, "B"), "1TiB": (2**40, "B"), "7B": (7, "B"), "500us": (5e-4, "s"),
+        "3ns": (3e-9, "s"), "2ms": (2e-3, "s"), "2s": (2, "s"), "3min": (180, "s"), "2h": (7200, "s"),
+        "1_000": (1000, ""), "1e3": (1000, ""), 8: (8, ""), 0.5: (0.5, ""),
+    }  # fmt: skip
+    for text, (value, dimension) in of.items():
+        found = quantity.quantity(text)
+        assert found is not None
+        assert found[0] == pytest.approx(value), text
+        assert found[1] == dimension, text
+    assert [quantity.quantity(v) for v in ("rmw", "1 parsec", "", True, None)] == [None] * 5
+    assert sorted(["10%", "rmw", "9%", "cmr"], key=quantity.order) == ["9%", "10%", "cmr", "rmw"]
+
+
+def zone(condition: str, start: int, pointer: int | None) -> dict[str, Any]:
+    return {"condition": condition, "start": start, "blocks": 700, "pointer": pointer}
+
+
+def test_a_zone_is_as_full_as_its_pointer_says() -> None:
+    """A seventh of 700 blocks is a step; neighbours of one condition are a row, with what all of them hold."""
+    cells = [zones.cell(zone("closed", 1400, 1400 + n)) for n in (0, 99, 100, 350, 699, 700)]
+    assert cells == ["▁", "▁", "▂", "▄", "▇", "▇"]
+    marks = ["empty", "full", "read-only", "offline", "not-write-pointer"]
+    assert [zones.cell(zone(mark, 0, None)) for mark in marks] == ["·", "█", "r", "x", "c"]
+    closed = [zone("closed", 700, 800), zone("closed", 1400, 1450)]
+    rows = zones.alike([zone("not-write-pointer", 0, None), *closed, zone("full", 2100, 2800)])
+    assert [(a, b, n) for a, b, _, n in rows] == [(0, 0, 0), (1, 2, 150), (3, 3, 700)]
+
+
+QUALITY = {"requests": 1234, "seconds": 7200.0, "noise_ns": 1500.0, "outliers": 3, "cache_hits": 4}
+
+
+def test_a_probes_answer_has_its_figures(capsys: pytest.CaptureFixture[str]) -> None:
+    """Blocks are of 512 bytes: 2 000 000 of them are 1.02 GB, writes of 16 blocks 8 KiB."""
+    probe._show(
+        "t",
+        {
+            "answer": "shingled", "kind": "drive-managed", "confidence": 0.875, "cache": "disk", "cache_place": 0.33,
+            "cache_size": {"blocks": 2_000_000, "writes": 125_000, "write_blocks": 16, "limit": "entries"},
+            "band": {"blocks": 40_000, "spread": 8.0, "rewrite_s": 1.25, "end": 80_000},
+            "bands_along": [{"lba": 7000, "blocks": 30_000}], "toward": "lower", "mapping": "static",
+            "idle": {"after_s": 0.5, "band_s": 2.25, "order": "oldest"},
+            "evidence": [{"test": "rest", "did": "waited", "saw": "nothing"}], "quality": QUALITY,
+        },
+    )  # fmt: skip
+    said = " ".join(capsys.readouterr().out.split())
+    for part in (
+        "t: shingled", "drive-managed (88% sure)", "disk, near 33% of the LBAs",
+        "1.02 GB: 125,000 writes of 8 KiB, limited by the number of writes", "40,000 ± 8 blocks (20.5 MB), 1.25 s",
+        "30,000 blocks at LBA 7,000", "towards lower LBAs", "mapping static",
+        "after 0.50 s, 2.25 s a band, oldest first", "rest: waited. nothing.", "1,234 requests in 2.00 h",
+    ):  # fmt: skip
+        assert part in said, part
+
+
+def test_a_measured_geometry_has_its_figures(capsys: pytest.CaptureFixture[str]) -> None:
+    """Times are told in milliseconds, noise in microseconds; a zone is a row."""
+    measured = {"value": 7200.04, "spread": 0.02}
+    geometry._show(
+        "t",
+        {
+            "blocks": 1_000_000, "rpm": measured,
+            "skew": {
+                "order": {"kind": "hybrid", "surfaces": 3, "group_cylinders": 20},
+                "cylinder": {"value": 0.125, "spread": 1e-4}, "track": {"value": 0.25, "spread": 2e-4},
+            },
+            "seek": {
+                "read": [[1, 1_250_000.0], [100, 8_000_000.0]], "spread_ns": 2000.0, "read_overhead_ns": 300_000.0,
+                "head_switch_ns": 900_000.0,
+            },
+            "cache": {"present": True, "segments": 16, "read_ahead": 512}, "own_cache": "off",
+            "zones": [{"first_lba": 0, "tracks": 90, "usable": 1990, "sectors": 2000, "slips": 7}],
+            "notes": ["one"], "quality": QUALITY,
+        },
+    )  # fmt: skip
+    said = " ".join(capsys.readouterr().out.split())
+    for part in (
+        "1,000,000 blocks", "7200.040 ± 0.02 rpm", "3 surfaces, one after the other in groups of 20 cylinders",
+        "cylinder skew 0.12500 ± 0.0001 revolutions", "head skew 0.25000 ± 0.0002 revolutions",
+        "1: 1.25 ms, 100: 8.00 ms (cylinders: time; ± 0.002 ms)", "overhead 0.300 ms", "head switch 0.900 ms",
+        "own cache off", "16 segments, reads 512 blocks ahead", "0 0 90 1,990 2,000 7", "note: one",
+        "1,234 requests in 7200 s of the drive's time; noise 1.5 us; 3 outliers left out, 4 answers",
+    ):  # fmt: skip
+        assert part in said, part
+
+
+def test_rounds_and_the_better_half_of_a_halving(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A third of the points on three times the requests; rows of the last round judge; who has no value is last."""
+    least, most = halving.Halving("m", 10, 100, 1 / 3), halving.Halving("m", 10, 100, 0.5, most=True)
+    assert least.rounds(9) == [(9, 10), (3, 30), (1, 90), (1, 100)]
+    assert most.rounds(9) == [(9, 10), (4, 20), (2, 40), (1, 80), (1, 100)]
+    table = pa.table({"m": [1.0, 2.0, 3.0, None, 5.0, 4.0, 4.0]})
+    monkeypatch.setattr(halving, "results_table", lambda _: table)
+    left = cast("Any", ["a", "b", "c", "d"])
+    assert "".join(map(str, halving._best(left, least, cast("Any", None)))) == "cdba"
+    assert "".join(map(str, halving._best(left, most, cast("Any", None)))) == "bcda"
+
+
+def test_draws_are_at_their_share_of_the_range() -> None:
+    """Whole numbers are rounded; both ends are told in the unit of the first; logarithms have a root in the middle."""
+    for low, high, scale, values in (
+        (1, 4, "linear", [1, 2, 2, 3, 4]),
+        ("1MiB", "2GiB", "linear", ["1MiB", "512.8MiB", "1024MiB", "1536MiB", "2048MiB"]),
+        ("1ms", "10s", "log", ["1ms", "10ms", "100ms", "1000ms", "10000ms"]),
+    ):
+        draw = samples._draw({"from": low, "to": high, "scale": scale}, "x")
+        assert [draw(share) for share in (0, 0.25, 0.5, 0.75, 1)] == values
+    draw = samples._draw(["a", "b", "c"], "x")
+    assert [draw(share) for share in (0, 0.34, 0.66, 0.67, 1)] == ["a", "b", "b", "c", "c"]
+
+
+def test_memory_of_a_run_is_bounded_by_one_drive_only() -> None:
+    """160 bytes a request and 256 MiB; the drive has 2880 blocks, an array may have several drives."""
+    for of, requests in (
+        ({"requests": "1k"}, 1000),
+        ({"requests": "1k", "limit": "500"}, 500),
+        ({"requests": "1M", "limit": "2k", "array": "single"}, 2000),
+        ({"requests": "1M"}, 2880),
+        ({"requests": "1M", "array": "raid5,drives=5"}, 1_000_000),
+    ):
+        spec = {"drive": "tiny", "trace": f"synth:uniform,requests={of['requests']}", **of}
+        assert estimate.memory_of(spec) == (256 << 20) + 160 * requests
+
+
+def test_a_result_is_there_when_its_tables_are(tmp_path: Path) -> None:
+    """The document is last; runs of several are numbered from 1."""
+    seen: list[list[Path]] = []
+    tables = lambda at: seen.append([*at.iterdir()])  # noqa: E731
+    results.save_single(tmp_path, cast("Any", SimpleNamespace(name="a b", doc={"schema": 1}, write_tables=tables)))
+    assert seen == [[]]
+    assert results.run_folder(1, "a b/c, 10 %") == "runs/01-a_b_c_10"
+
+
+def test_all_kinds_of_requests_are_requests() -> None:
+    """Each kind adds to their number."""
+    kinds = ("reads", "writes", "flushes", "discards", "zone_commands")
+    assert summary.derived({"host": {kind: 1 << i for i, kind in enumerate(kinds)}})["requests"] == 31
+
+
+def test_a_heat_map_reaches_to_the_highest_address() -> None:
+    """Rows in any order: windows of 2 s from 4 s on, ranges of 10 blocks."""
+    table = pa.table({
+        "window": [2, 4, 3], "bin": [0, 3, 1], "start_s": [4.0, 8.0, 6.0],
+        "lba_lo": [0, 30, 10], "lba_hi": [10, 40, 20], "reads": [1, 2, 4], "writes": [8, 16, 32],
+    })  # fmt: skip
+    heat = payload.heatmap(table)
+    assert heat is not None
+    assert [heat[k] for k in ("cols", "rows", "t0", "t1", "lba0", "lba1")] == [5, 4, 0, 10, 0, 40]
+    assert [(i, n) for i, n in enumerate(heat["reads"]) if n] == [(2, 1), (8, 4), (19, 2)]
+    assert [(i, n) for i, n in enumerate(heat["writes"]) if n] == [(2, 8), (8, 32), (19, 16)]
+
+
+class Study:
+    """Six runs: `a`, `b` done, `b` failed before, `c` failed, `d` under way, `e` on a machine that is gone."""
+
+    def document(self, name: str) -> dict[str, Any]:
+        """What is in one of its files."""
+        if name == "sweep.json":
+            return {"schema": 2, "engine": "x", "points": [{"point": p, "settings": {"n": p}} for p in "abcdef"]}
+        if name.startswith("points/"):
+            return {"reason": f"{name} says why"}
+        old = "/e." in name
+        return {"host": "elsewhere", "at": time.time() - (10_000 if old else 1)}
+
+    def times(self, folder: str, _end: str = "") -> dict[str, float]:
+        """When its files changed."""
+        now = time.time()
+        if folder == "claims":
+            return {f"{p}.json": now for p in "ade"}
+        return {"a/result.json": now - 20, "b/result.json": now - 10, "b/failed.json": now - 60, "c/failed.json": now}
+
+
+def test_a_study_tells_how_far_it_is() -> None:
+    """What was done since it failed is done; a claim on what is done, or of who is gone, is no run under way."""
+    said = status.status(cast("Any", Study()))
+    assert [said[key] for key in ("runs", "done", "failed", "left")] == [6, 2, 1, 3]
+    assert said["running"] == [{"settings": {"n": "d"}, "point": "d", "host": "elsewhere"}]
+    assert said["failures"] == [{"settings": {"n": "c"}, "reason": "points/c/failed.json says why"}]
+    assert said["runs_per_s"] == pytest.approx(1 / 20, rel=0.05)
+    assert said["left_s"] == pytest.approx(60, rel=0.05)
