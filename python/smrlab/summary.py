@@ -57,12 +57,15 @@ DETAILS = (
     "space.map_bytes_peak",
 )
 
+# Kinds of requests, which a result counts under `host`.
+REQUESTS = ("reads", "writes", "flushes", "discards", "zone_commands")
+
 
 def derived(source: Mapping[str, Any]) -> dict[str, Any]:
     """A result's document with the few figures that the tables add."""
     doc = dict(source)
     host, cleaning, busy = doc.get("host", {}), text.dig(doc, "cleaning.total_s"), doc.get("busy_s")
-    doc["requests"] = sum(host.get(k, 0) for k in ("reads", "writes", "flushes", "discards", "zone_commands"))
+    doc["requests"] = sum(host.get(k, 0) for k in REQUESTS)
     if cleaning is not None and busy:
         doc["cleaning_share"] = _drives_cleaning(doc, cleaning) / busy
     if _full_at_start(doc):

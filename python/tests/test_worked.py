@@ -12,7 +12,8 @@ import pytest
 
 from smrlab import payload, results, summary
 from smrlab.cli import geometry, probe, zones
-from smrlab.sweeps import estimate, halving, quantity, samples, status
+from smrlab.sweeps import estimate, halving, plan, quantity, samples, status
+from smrlab.sweeps.grid import Point
 
 
 def test_settings_are_numbers_of_a_dimension() -> None:
@@ -168,6 +169,22 @@ def test_a_heat_map_reaches_to_the_highest_address() -> None:
     assert [heat[k] for k in ("cols", "rows", "t0", "t1", "lba0", "lba1")] == [5, 4, 0, 10, 0, 40]
     assert [(i, n) for i, n in enumerate(heat["reads"]) if n] == [(2, 1), (8, 4), (19, 2)]
     assert [(i, n) for i, n in enumerate(heat["writes"]) if n] == [(2, 8), (8, 32), (19, 16)]
+
+
+def test_a_plan_adds_what_each_point_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first 100 requests take 3 s, 1000 take 12 s: 2 s a run and 10 ms a request."""
+    timed = {3000: (3.0, 100, 7), 30_000: (12.0, 1000, 9)}
+    monkeypatch.setattr(plan, "_timed", lambda _, n: timed[n])
+    spec = {"drive": "tiny", "layer": "rmw"}
+    points = [
+        Point({"n": 1}, {**spec, "trace": "synth:uniform,requests=500"}, 7 << 30),
+        Point({"n": 2}, {**spec, "trace": ["synth:uniform,requests=500", "synth:zipf,requests=300"], "limit": "600"}),
+        Point({"n": 3}, {**spec, "trace": "synth:uniform,requests=20"}),
+    ]
+    told = plan.plan_of(cast("Any", SimpleNamespace(points=points)))
+    assert told["cpu_s"] == pytest.approx(3 * 2 + (500 + 600 + 20) / 100)
+    assert [told[k] for k in ("runs", "requests", "memory_bytes_a_run", "result_bytes")] == [3, 1120, 7 << 30, 27]
+    assert told["time_s"] == {str(n): pytest.approx(told["cpu_s"] / n) for n in (1, 8, 64, 512)}
 
 
 class Study:

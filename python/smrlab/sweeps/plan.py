@@ -12,6 +12,7 @@ from typing import Any
 from smrlab import _core, urls
 from smrlab.errors import SmrlabError
 from smrlab.layer import load
+from smrlab.summary import REQUESTS
 
 from .estimate import memory_of, requests_of
 from .grid import Point
@@ -169,7 +170,7 @@ def _known(store: Store) -> dict[str, _Cost]:
         document = store.document(f"points/{run['point']}/{RESULT}") if row and len(found) < PROBES else None
         if row and document:
             layer = str(document["spec"]["layer"]).partition(",")[0]
-            requests = sum(row.get(f"host.{k}") or 0 for k in ("reads", "writes", "flushes", "discards"))
+            requests = sum(row.get(f"host.{k}") or 0 for k in REQUESTS)
             found.setdefault(layer, []).append((run["cpu_s"], requests))
     return {
         layer: _Cost(0.0, sum(c for c, _ in rows) / max(sum(n for _, n in rows), 1), 60e3)
@@ -205,5 +206,5 @@ def _timed(point: Point, requests: int) -> tuple[float, int, int]:
     text, tables = _core.run(json.dumps({**spec, "limit": limit}), _core.Control(), None, own)
     took = time.process_time() - start
     host = json.loads(text)["host"]
-    served = sum(host.get(k, 0) for k in ("reads", "writes", "flushes", "discards"))
+    served = sum(host.get(k, 0) for k in REQUESTS)
     return took, served, len(text) + sum(map(len, tables.values()))
