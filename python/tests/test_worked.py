@@ -10,10 +10,11 @@ from typing import Any, cast
 import pyarrow as pa
 import pytest
 
-from smrlab import payload, results, summary
+from smrlab import Trace, payload, results, summary
 from smrlab.cli import geometry, probe, zones
 from smrlab.sweeps import estimate, halving, plan, quantity, samples, status
 from smrlab.sweeps.grid import Point
+from smrlab.sweeps.inputs import prefill_of
 
 
 def test_settings_are_numbers_of_a_dimension() -> None:
@@ -215,3 +216,40 @@ def test_a_study_tells_how_far_it_is() -> None:
     assert said["failures"] == [{"settings": {"n": "c"}, "reason": "points/c/failed.json says why"}]
     assert said["runs_per_s"] == pytest.approx(1 / 20, rel=0.05)
     assert said["left_s"] == pytest.approx(60, rel=0.05)
+
+
+def test_steps_of_a_trace_add_up() -> None:
+    """Conditions hold together, the smaller of two heads counts, scales multiply."""
+    trace = Trace("a").between("1s", "2s").where(op="write").where(size="..4KiB", lba="1GB..")
+    trace = trace.head("1k").head(7).head(9).scale_time(2).scale_time(3).wrap(5)
+    steps = "between: from 1s until 2s, where: op=write,size=..4KiB,lba=1GB.., head: 7, scale_time: 6.0, wrap: 5"
+    assert repr(trace) == f"Trace(source: a, {steps})"
+
+
+def test_runs_share_a_prefill_where_all_before_it_is_the_same(tmp_path: Path) -> None:
+    """What is done after it may differ; the trace counts where addresses are wrapped into what was written."""
+    base = {"drive": "tiny", "layer": "rmw", "prefill": "90%", "array": "single", "scheduler": "fcfs", "limit": 5}
+
+    def key(trace: str = "t", **more: Any) -> str | None:
+        found = prefill_of(base | more, trace, {}, cast("Any", tmp_path))
+        return found.key if found else None
+
+    assert key() == key(trace="u", scheduler="sptf", limit=7, scale_time=2.0)
+    others: list[dict[str, Any]] = [
+        {},
+        {"layer": "s-block"},
+        {"drive": "modern-7200"},
+        {"prefill": "80%"},
+        {"seed": 2},
+        {"wrap": "prefilled"},
+    ]
+    assert len({key(**other) for other in others}) == len(others)
+    assert key(wrap="prefilled") != key(wrap="prefilled", trace="u")
+    none: list[dict[str, Any]] = [
+        {"prefill": "0%"},
+        {"prefill": "read"},
+        {"layer": "a.py:B"},
+        {"array": "raid5"},
+        {"verify_media": True},
+    ]
+    assert [key(**other) for other in none] == [None] * len(none)
