@@ -327,6 +327,11 @@ impl Mechanics {
         self.aim(pba).0
     }
 
+    /// How long a read's seek takes from one cylinder (or block) to another.
+    pub fn read_seek(&self, from: u64, to: u64) -> SimTime {
+        SimTime(self.curves[Dir::Read as usize].between(from, to))
+    }
+
     /// Duration of the positioning proper, overhead and rotation excluded.
     #[inline(always)]
     fn seek(&self, dir: Dir, t: &Target) -> u64 {

@@ -71,12 +71,9 @@ impl BandWalk {
     /// An operation was done.
     #[inline]
     pub fn op(&mut self, pba: Pba, blocks: Blocks) {
-        if !self.here.contains(&pba.0) {
-            self.switches += 1;
-            self.go_to(pba.0);
-        }
+        self.switches += u64::from(!self.here.contains(&pba.0));
         let last = pba.0 + blocks.0 - 1;
-        if last >= self.here.end {
+        if !self.here.contains(&last) {
             self.go_to(last);
         }
     }

@@ -15,6 +15,7 @@ use crate::parts::split::ReadRuns;
 use crate::{
     Cause, Counted, Dir, Endpoint, Facts, HostRequest, Plan, Record, Refusal, StepEnd, TranslationLayer,
 };
+use smrlab_units::reciprocal::Reciprocal;
 use smrlab_units::{Blocks, HostOp, Lba, Pba, SimTime};
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -73,6 +74,7 @@ struct Counters {
 pub struct ERegion {
     options: ERegionOptions,
     places: Places,
+    by_region: Reciprocal,
     ring: Ring,
     /// What lies in the ring, oldest first; some of it is no longer needed.
     entries: VecDeque<Entry>,
@@ -121,6 +123,7 @@ impl ERegion {
             spare_needed: false,
             step: Vec::new(),
             counters: Counters::default(),
+            by_region: Reciprocal::new(places.region),
             places,
         }
     }
@@ -132,7 +135,7 @@ impl ERegion {
 
     /// Where a block is that the ring does not hold, and how many blocks of its region follow there.
     fn home(&self, lba: u64) -> (Pba, u64) {
-        let (region, offset) = (lba / self.places.region, lba % self.places.region);
+        let (region, offset) = self.by_region.div_rem_wide(lba);
         let moved = region == self.cursor.region && offset < self.cursor.done;
         let (place, end) = match moved {
             true => (self.spare, self.cursor.done),

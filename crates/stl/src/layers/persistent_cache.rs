@@ -96,6 +96,8 @@ pub(super) struct PersistentCache {
     log: Log,
     /// Bands of the round under way, the first one at work.
     jobs: VecDeque<Job>,
+    /// Jobs that are done, whose memory the next ones take.
+    over: Vec<Job>,
     pressure: bool,
     /// The scratch band of the next job, and how many tracks of the scratch log are full.
     scratch_next: usize,
@@ -125,6 +127,7 @@ impl PersistentCache {
             host_blocks,
             log: Log::default(),
             jobs: VecDeque::new(),
+            over: Vec::new(),
             pressure: false,
             scratch_next: 0,
             scratch_tracks: 0,

@@ -30,8 +30,10 @@ use crate::parts::ring::{Carver, Laid};
 use crate::parts::split::{ReadRuns, unset_runs};
 use crate::parts::stretches::MediumSpace;
 use crate::{Counted, Facts, HostRequest, Independent, Plan, Record, Refusal, TranslationLayer};
+use blocks::SBlock;
 use cache::CacheRing;
 use choose::Queue;
+use leaves::Item;
 use section::Section;
 use slots::{SlotRing, guard_slots};
 use smrlab_blockmap::{BlockSet, Hints};
@@ -108,8 +110,12 @@ pub struct SBlockLayer {
     /// Blocks that were discarded and not written since.
     discarded: BlockSet,
     work: Work,
-    hints: Hints,
+    /// What will be needed soon; `None`: the map is never too large for the processor's caches.
+    hints: Option<Hints>,
 }
+
+/// Bytes of a map that lies in the processor's caches.
+const NEAR: u64 = 1 << 18;
 
 /// Hints between two of the four steps that one takes.
 const APART: usize = 6;
@@ -161,6 +167,8 @@ impl SBlockLayer {
         }
         let reach = space.reach.0;
         let (sizes, rings) = lay_out(space, &options)?;
+        let each = sizes.sblocks * size_of::<SBlock>() as u64 + sizes.cache * size_of::<Item>() as u64;
+        let far = each * options.sections > NEAR;
         let batch = rules.batch.min(sizes.cache / 8).max(1);
         let reserve = reach + batch;
         let queue = rules.policy.counts();
@@ -175,6 +183,7 @@ impl SBlockLayer {
                 queue,
                 reach,
                 rules.low_water,
+                far,
             )
         };
         Ok(Self {
@@ -184,7 +193,7 @@ impl SBlockLayer {
             by_section: Reciprocal::new(sizes.sblocks),
             discarded: BlockSet::new(),
             work: Work { fences: 1, ..Work::default() },
-            hints: Hints::default(),
+            hints: far.then(Hints::default),
         })
     }
 
@@ -414,13 +423,14 @@ impl TranslationLayer for SBlockLayer {
 
     #[inline]
     fn prefetch(&self, request: &HostRequest) {
+        let Some(hints) = &self.hints else { return };
         let (id, offset) = self.by_size.div_rem_wide(request.lba.0);
         let (section, x) = self.by_section.div_rem_wide(id);
         if let Some(s) = self.sections.get(section as usize) {
             s.blocks.prefetch_chunk(x as u32);
         }
         let fits = section < self.sections.len().min(1 << 16) as u64;
-        let earlier = self.hints.add(if fits { section << 48 | x << 16 | offset >> 3 } else { 0 });
+        let earlier = hints.add(if fits { section << 48 | x << 16 | offset >> 3 } else { 0 });
         let hinted = |step: usize| {
             let hint = earlier(step * APART);
             (&self.sections[(hint >> 48) as usize], (hint >> 16) as u32, hint & 0xffff)

@@ -139,14 +139,14 @@ impl Smart {
         if let Some(at) = at {
             span.stage(self.live.set(), part.first..lbas.start, at, plan);
         }
-        span.push(part.from..part.from + part.blocks, Endpoint::Host(Blocks(part.host)));
+        span.push(part.from..part.from + part.blocks, Endpoint::Host(Blocks(part.host)), plan);
         if let Some(at) = at {
             span.stage(self.live.set(), lbas.end..part.first + part.length, at, plan);
         }
         self.space.fence_before(target, plan);
         span.write(self.pba(target), Cause::Host, plan);
         if plan.ops().len() > first_op + 1 {
-            plan.cleaned("track-move", first_op, span.blocks() - Blocks(part.blocks));
+            plan.cleaned("track-move", first_op, span.blocks - Blocks(part.blocks));
         }
         let record = if row.is_some() {
             records::moved(part.track, target)

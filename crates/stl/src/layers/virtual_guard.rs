@@ -60,6 +60,7 @@ pub struct Places {
 #[derive(Clone, Copy, Debug)]
 struct Held {
     row: Row,
+    band: u32,
     /// How many rows had gone to the cache before it.
     since: u64,
 }
@@ -95,7 +96,7 @@ pub struct VirtualGuard {
     discarded: bool,
     /// The band whose cleaning was begun.
     cleaning: Option<u64>,
-    /// What a step in idle time will have changed.
+    /// What a step in idle time will have changed; else empty.
     step: Vec<Record>,
     counters: Counters,
 }

@@ -68,23 +68,24 @@ impl Rows {
 #[derive(Clone, Debug, Default)]
 pub struct Span {
     /// Where it begins within the row.
-    pub from: Blocks,
-    /// Its parts, in order.
-    pub pieces: Vec<Piece>,
+    from: Blocks,
+    /// Blocks in all.
+    pub blocks: Blocks,
+    /// Its parts, in order, where data are wanted.
+    pieces: Vec<Piece>,
 }
 
 impl Span {
-    /// Blocks in all.
-    pub fn blocks(&self) -> Blocks {
-        Blocks(self.pieces.iter().map(|p| p.blocks.0).sum())
-    }
-
-    /// Goes on with blocks `part` of the row, and zeroes up to there.
-    pub fn push(&mut self, part: Range<u64>, source: Endpoint) {
-        if self.pieces.is_empty() {
+    /// Goes on with blocks `part` of the row, and zeroes up to there, for a write of `plan`.
+    pub fn push(&mut self, part: Range<u64>, source: Endpoint, plan: &Plan) {
+        if self.blocks == Blocks::ZERO {
             self.from = Blocks(part.start);
         }
-        let gap = part.start - (self.from.0 + self.blocks().0);
+        let gap = part.start - (self.from + self.blocks).0;
+        self.blocks = Blocks(part.end) - self.from;
+        if !plan.wants_data() {
+            return;
+        }
         if gap > 0 {
             self.pieces.push(Piece { blocks: Blocks(gap), end: Endpoint::Zero });
         }
@@ -98,7 +99,7 @@ impl Span {
         for run in live.runs_in(part) {
             let (part, blocks) = (run.start - row.number..run.end - row.number, run.end - run.start);
             let op: OpId = plan.read_staged(row.cause, row.pba + Blocks(part.start), Blocks(blocks));
-            self.push(part, Endpoint::Staged(op, Blocks::ZERO));
+            self.push(part, Endpoint::Staged(op, Blocks::ZERO), plan);
             staged += blocks;
         }
         staged
@@ -106,8 +107,8 @@ impl Span {
 
     /// Plans the one write that brings it to the row that begins at `pba`; nothing where nothing is live.
     pub fn write(&self, pba: Pba, cause: Cause, plan: &mut Plan) {
-        if !self.pieces.is_empty() {
-            plan.write_pieces(cause, pba + self.from, self.blocks(), |out| {
+        if self.blocks > Blocks::ZERO {
+            plan.write_pieces(cause, pba + self.from, self.blocks, |out| {
                 out.extend_from_slice(&self.pieces);
             });
         }

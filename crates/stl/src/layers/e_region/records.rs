@@ -114,7 +114,7 @@ impl ERegion {
         self.in_ring = if held { self.in_ring + e.blocks } else { self.in_ring - e.blocks };
         let (mut at, end) = (e.lba, e.lba + e.blocks);
         while at < end {
-            let region = at / self.places.region;
+            let region = self.by_region.div_wide(at);
             let next = end.min((region + 1) * self.places.region);
             change(&mut self.in_region[region as usize], next - at);
             at = next;

@@ -10,9 +10,6 @@ use crate::{Cause, Endpoint, Piece, Plan, Record};
 use smrlab_units::{Blocks, Pba, SimTime};
 use std::ops::Range;
 
-/// Sub-steps of most bands at most.
-const STEPS: usize = 8;
-
 /// What one sub-step does, over offsets in the band.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Work {
@@ -34,7 +31,7 @@ pub(super) struct SubStep {
 }
 
 /// A band under cleaning.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Job {
     /// Native band.
     pub band: usize,
@@ -44,6 +41,8 @@ pub(super) struct Job {
     pub scratch: usize,
     pub tracks_before: u64,
     pub steps: Vec<SubStep>,
+    /// Packets that these collect, ascending.
+    pub collected: Vec<u32>,
     /// Sub-steps done.
     pub done: usize,
 }
@@ -103,10 +102,11 @@ impl PersistentCache {
     }
 
     pub(super) fn take(&mut self, band: usize) {
-        let taken = self.log.take(self.layout.host(band));
-        let job = self.job(band, taken);
+        let mut job = self.over.pop().unwrap_or_default();
+        self.log.take(self.layout.host(band), &mut job.taken);
+        let job = self.job(band, job);
         let place = self.layout.native[band];
-        let tracks = self.tracks_of(&job.taken, band) * place.track / self.layout.track;
+        let tracks = self.tracks_of(&job) * place.track / self.layout.track;
         self.scratch_tracks = (self.scratch_tracks + tracks) % self.scratch_size();
         self.scratch_next ^= 1;
         self.jobs.push_back(job);
@@ -117,50 +117,46 @@ impl PersistentCache {
         (self.layout.scratch[0].blocks / self.layout.track).max(1)
     }
 
-    /// Tracks from the lowest cached block to the band's end.
-    fn tracks_of(&self, taken: &[Extent], band: usize) -> u64 {
-        let place = self.layout.native[band];
-        let low = taken.first().map_or(0, |e| e.lba - self.layout.host(band).start);
-        place.blocks.div_ceil(place.track) - low / place.track
+    /// The offset in the band of the lowest block that is taken.
+    fn lowest(&self, job: &Job) -> u64 {
+        job.taken.first().map_or(0, |e| e.lba - self.layout.host(job.band).start)
     }
 
-    /// The sub-steps of a band, from what is taken of it and the state of the scratch log.
-    pub(super) fn job(&self, band: usize, taken: Vec<Extent>) -> Job {
-        let mut job = Job {
-            band,
-            taken,
-            scratch: self.scratch_next,
-            tracks_before: self.scratch_tracks,
-            steps: Vec::new(),
-            done: 0,
-        };
-        job.steps = self.steps(&job);
+    /// Tracks from there to the band's end.
+    fn tracks_of(&self, job: &Job) -> u64 {
+        let place = self.layout.native[job.band];
+        place.blocks.div_ceil(place.track) - self.lowest(job) / place.track
+    }
+
+    /// A band's job, of which it is known what is taken, with the state of the scratch log.
+    fn job(&self, band: usize, job: Job) -> Job {
+        let (scratch, tracks_before) = (self.scratch_next, self.scratch_tracks);
+        let mut job = Job { band, scratch, tracks_before, done: 0, ..job };
+        self.lay_down(&mut job);
         job
     }
 
-    pub(super) fn steps(&self, job: &Job) -> Vec<SubStep> {
+    /// The sub-steps of a band follow from all that is taken.
+    pub(super) fn lay_down(&self, job: &mut Job) {
+        job.steps.clear();
+        job.collected.clear();
         let place = self.layout.native[job.band];
         let way = SimTime(2 * self.layout.way_from(job.band).0);
-        let tracks = self.tracks_of(&job.taken, job.band);
-        let mut steps = Vec::with_capacity(STEPS);
-        let mut seen = Vec::with_capacity(job.taken.len());
+        let tracks = self.tracks_of(job);
         if self.o.whole_bands && job.blocks() == place.blocks {
-            self.collect(job, 0..place.blocks, &mut seen, &mut steps);
-            steps.push(SubStep {
-                work: Work::Home(0..place.blocks),
-                time: self.layout.turns(tracks, 1) + way,
-            });
-            return steps;
+            self.collect(job, 0..place.blocks);
+            let time = self.layout.turns(tracks, 1) + way;
+            return job.steps.push(SubStep { work: Work::Home(0..place.blocks), time });
         }
         let mut full = job.tracks_before * self.layout.track;
-        for p in self.phases(job, tracks) {
+        for p in self.phases(job.band, self.lowest(job), tracks) {
             let read = self.layout.turns(p.tracks, 1) + way;
-            steps.push(SubStep { work: Work::Read(p.merged.clone()), time: read });
+            job.steps.push(SubStep { work: Work::Read(p.merged.clone()), time: read });
             let (need, size) = (p.tracks * place.track, self.scratch_size() * self.layout.track);
             let room = size - full;
             if need <= room {
-                self.collect(job, p.merged.clone(), &mut seen, &mut steps);
-                steps.push(SubStep {
+                self.collect(job, p.merged.clone());
+                job.steps.push(SubStep {
                     work: Work::Scratch(p.merged),
                     time: self.layout.turns(need, self.layout.track),
                 });
@@ -168,9 +164,9 @@ impl PersistentCache {
             } else {
                 let cut = (p.merged.start + room / place.track * place.track).min(p.merged.end);
                 for (part, n) in [(p.merged.start..cut, room), (cut..p.merged.end, need - room)] {
-                    self.collect(job, part.clone(), &mut seen, &mut steps);
+                    self.collect(job, part.clone());
                     if n > 0 {
-                        steps.push(SubStep {
+                        job.steps.push(SubStep {
                             work: Work::Scratch(part),
                             time: self.layout.turns(n, self.layout.track),
                         });
@@ -179,35 +175,34 @@ impl PersistentCache {
                 full = (need - room).min(size);
             }
             let home = self.layout.turns(p.tracks - u64::from(!p.last && p.tracks > 1), 1) + way;
-            steps.push(SubStep { work: Work::Home(p.home), time: home });
+            job.steps.push(SubStep { work: Work::Home(p.home), time: home });
         }
-        steps
     }
 
-    /// Cuts a band into phases: each merges as much as the memory holds and passes as many whole tracks as fit in there.
-    fn phases(&self, job: &Job, tracks: u64) -> Vec<Phase> {
-        let place = self.layout.native[job.band];
-        let low = job.taken.first().map_or(0, |e| e.lba - self.layout.host(job.band).start);
+    /// Cuts a band from offset `low` on into phases: each merges as much as the memory holds and passes as many whole tracks as
+    /// fit in there.
+    fn phases(&self, band: usize, low: u64, tracks: u64) -> impl Iterator<Item = Phase> + use<> {
+        let (place, reach) = (self.layout.native[band], self.layout.reach);
         let each = (self.o.memory / place.track).max(1);
-        let memory = self.o.memory.max(2 * self.layout.reach + 1);
+        let memory = self.o.memory.max(2 * reach + 1);
         let count = (tracks * place.track).div_ceil(memory).max(1);
-        let mut out = Vec::new();
         let mut home = low;
-        for i in 0..count {
+        (0..count).map(move |i| {
             let last = i + 1 == count;
             let start = (low + i * memory).min(place.blocks);
             let end = if last { place.blocks } else { (start + memory).min(place.blocks) };
-            let safe = if end == place.blocks { end } else { end - self.layout.reach };
-            let passed = if last { tracks.saturating_sub(i * each).max(1) } else { each };
-            out.push(Phase { merged: start..end, home: home..safe.max(home), tracks: passed, last });
+            let safe = if end == place.blocks { end } else { end - reach };
+            let tracks = if last { tracks.saturating_sub(i * each).max(1) } else { each };
+            let from = home;
             home = safe.max(home);
-        }
-        out
+            Phase { merged: start..end, home: from..home, tracks, last }
+        })
     }
 
-    /// A sub-step that collects the packets with blocks in `part` that were not collected before; `seen` are those, ascending.
-    fn collect(&self, job: &Job, part: Range<u64>, seen: &mut Vec<u32>, steps: &mut Vec<SubStep>) {
+    /// A sub-step that collects the packets with blocks in `part` that were not collected before.
+    fn collect(&self, job: &mut Job, part: Range<u64>) {
         let base = self.layout.host(job.band).start;
+        let seen = &mut job.collected;
         let before = seen.len();
         let first = job.taken.partition_point(|e| e.lba - base + e.blocks <= part.start);
         seen.extend(job.taken[first..].iter().take_while(|e| e.lba - base < part.end).map(|e| e.packet));
@@ -215,7 +210,7 @@ impl PersistentCache {
         seen.dedup();
         let packets = (seen.len() - before) as u64;
         if packets > 0 {
-            steps.push(SubStep { work: Work::Collect(part), time: SimTime(self.o.collect.0 * packets) });
+            job.steps.push(SubStep { work: Work::Collect(part), time: SimTime(self.o.collect.0 * packets) });
         }
     }
 
@@ -321,6 +316,7 @@ impl PersistentCache {
                 }
             }
             self.counters.bands_cleaned += 1;
+            self.over.push(job);
         }
     }
 
@@ -394,8 +390,9 @@ impl PersistentCache {
         let Some(lba) = self.log.oldest() else { return };
         let band = self.layout.native_of(lba).0;
         let taken = self.log.map.within(self.layout.host(band)).collect();
+        let job = self.job(band, Job { taken, ..Job::default() });
         plan.record(Record { tag: records::TAKE, words: [band as u64, 0, 0] });
-        self.plan_sub_step(&self.job(band, taken), plan);
+        self.plan_sub_step(&job, plan);
         self.idle_step = Some(Some(band));
     }
 

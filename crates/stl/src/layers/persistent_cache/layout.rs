@@ -3,8 +3,8 @@
 use crate::entry::BuildContext;
 use crate::parts::stretches::MediumSpace;
 use smrlab_disk::bands::BandId;
-use smrlab_disk::mechanics::{Distance, SeekCurve};
-use smrlab_disk::{Bands, DriveError, Interference};
+use smrlab_disk::mechanics::Distance;
+use smrlab_disk::{Bands, DriveError, Interference, Mechanics};
 use smrlab_units::reciprocal::RunIndex;
 use smrlab_units::{Blocks, Pba, SimTime};
 use std::ops::Range;
@@ -36,9 +36,18 @@ pub(super) struct Layout {
     pub track: u64,
     /// Nanoseconds of a revolution, times a thousand.
     turn: u64,
-    way: SeekCurve,
-    /// Where the native bands begin, for seek curves.
-    seek_base: u64,
+    /// From each native band to the log, which counts as lying where the native bands begin.
+    ways: Vec<SimTime>,
+}
+
+/// The way from each of these bands to the log.
+fn ways(mechanics: &Mechanics, native: &[UsableBand]) -> Vec<SimTime> {
+    let base = native[0].seek;
+    let way = |band: &UsableBand| match band.seek.checked_sub(base) {
+        Some(away) => mechanics.read_seek(away + 1, 0),
+        None => mechanics.read_seek(base - band.seek, 0),
+    };
+    native.iter().map(way).collect()
 }
 
 impl Layout {
@@ -110,12 +119,11 @@ impl Layout {
             track: all[0].track,
             log: all,
             scratch,
-            seek_base: native[0].seek,
+            ways: ways(&mechanics, &native),
             native,
             starts: RunIndex::new(starts, end),
             reach: MediumSpace::of(drive).guard().0,
             turn: 60_000_000_000_000 / u64::from(drive.spec().mechanics.rpm),
-            way: drive.spec().mechanics.read_seek.clone(),
         })
     }
 
@@ -159,11 +167,8 @@ impl Layout {
         SimTime((u128::from(self.turn) * u128::from(turns) / (u128::from(of) * 1000)) as u64)
     }
 
-    /// The way from a native band to the log, which counts as lying where the native bands begin.
+    /// The way from a native band to the log.
     pub(super) fn way_from(&self, band: usize) -> SimTime {
-        let seek = self.native[band].seek;
-        let (from, to) =
-            if seek >= self.seek_base { (seek - self.seek_base + 1, 0) } else { (self.seek_base - seek, 0) };
-        self.way.time(from, to)
+        self.ways[band]
     }
 }

@@ -107,9 +107,9 @@ impl PersistentCache {
             }
             JOB => {
                 let (scratch, tracks_before) = halves(b);
-                let (taken, steps) = (Vec::new(), Vec::new());
                 let scratch = scratch as usize;
-                let job = Job { band: a as usize, taken, scratch, tracks_before, steps, done: c as usize };
+                let job =
+                    Job { band: a as usize, scratch, tracks_before, done: c as usize, ..Job::default() };
                 self.jobs.push_back(job);
             }
             TAKEN => {
@@ -120,7 +120,7 @@ impl PersistentCache {
                 }
                 // The sub-steps follow from all that is taken.
                 if let Some(mut job) = self.jobs.pop_back() {
-                    job.steps = self.steps(&job);
+                    self.lay_down(&mut job);
                     self.jobs.push_back(job);
                 }
             }

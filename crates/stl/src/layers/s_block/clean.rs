@@ -109,8 +109,10 @@ impl Section {
         Self::record(plan, records::PLACED, [self.first + u64::from(x), 1, 0]);
         work.counters.destaged_blocks += self.placed(x, true);
         self.pop_slot(rules, plan);
-        if rules.policy == Policy::ClosestToTail {
-            self.ahead.destaged(&self.blocks, &self.slots);
+        if rules.policy == Policy::ClosestToTail
+            && let Some(ahead) = &mut self.ahead
+        {
+            ahead.destaged(&self.blocks, &self.slots);
         }
         work.counters.destages += 1;
         plan.cleaned("group-destage", first, Blocks(rules.size));

@@ -144,7 +144,7 @@ impl Items {
     pub(super) fn position(&self, id: u32, tail: u64) -> u64 {
         let (i, slot) = (id as usize / LEAF, (id % LEAF as u32) as u8);
         let leaf = &self.leaves[i];
-        let rank = leaf.order.iter().position(|o| o & 31 == slot).unwrap_or(LEAF);
+        let rank = leaf.rank(slot);
         debug_assert!(rank < leaf.count(), "item {id} is not there");
         if i == self.leaf && rank >= self.rank {
             tail + leaf.length(self.rank..rank)
@@ -190,8 +190,9 @@ impl Items {
             let order = &order[..self.leaves[leaf].count()];
             let (mut rank, before) = (from, passed);
             while let Some(&o) = order.get(rank) {
-                let len = u64::from(o >> 5) + 1;
-                if u64::from(items[usize::from(o & 31)].valid()) != (1 << len) - 1 || passed + len > most {
+                let (len, item) = (u64::from(o >> 5) + 1, &items[usize::from(o & 31)]);
+                let whole = ((1 << len) - 1) << item.first;
+                if u64::from(item.mask) != whole || passed + len > most {
                     break;
                 }
                 passed += len;

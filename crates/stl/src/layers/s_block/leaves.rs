@@ -77,6 +77,21 @@ impl Leaf {
         self.count -= 1;
     }
 
+    /// Where slot `slot`, which is in use, stands in [`order`](Self::order).
+    #[inline]
+    pub(super) fn rank(&self, slot: u8) -> usize {
+        const ONES: u64 = u64::MAX / 255;
+        for (words, i) in self.order.as_chunks().0.iter().zip((0..).step_by(8)) {
+            // Bytes that are the slot become 0, of which the first gets its highest bit set.
+            let other = (u64::from_le_bytes(*words) & (31 * ONES)) ^ (u64::from(slot) * ONES);
+            let found = other.wrapping_sub(ONES) & !other & (ONES << 7);
+            if found != 0 {
+                return i + found.trailing_zeros() as usize / 8;
+            }
+        }
+        LEAF
+    }
+
     /// How many places slot `slot` stands for.
     #[inline]
     pub(super) fn places(&self, slot: u8) -> u32 {

@@ -22,8 +22,8 @@ pub(super) struct Section {
     pub spare: Spare,
     /// Fewer invalid blocks in the cache ring than so many are few.
     pub low: u64,
-    /// Fetches what will be destaged soon.
-    pub ahead: Ahead,
+    /// Fetches what will be destaged soon; `None`: there is no need.
+    pub ahead: Option<Ahead>,
 }
 
 impl Section {
@@ -34,12 +34,13 @@ impl Section {
         queue: Option<Queue>,
         reach: u64,
         low_water: f64,
+        far: bool,
     ) -> Self {
         let first_slot = if rings.1.is_filled() { 0 } else { rings.1.first_virtual() };
         let (cache, slots) = rings;
         let (blocks, spare) = (SBlocks::new(sblocks, first_slot), Spare::new(reach));
         let low = (low_water * cache.capacity() as f64) as u64;
-        Self { first, cache, slots, blocks, queue, spare, low, ahead: Ahead::default() }
+        Self { first, cache, slots, blocks, queue, spare, low, ahead: far.then(Ahead::default) }
     }
 
     /// Before anything moves: what a fence elsewhere in the drive brought.
@@ -52,6 +53,14 @@ impl Section {
 
     fn renew(&mut self, fence: u64) {
         self.spare.renew(fence, self.cache.ring.free(), self.slots.room());
+    }
+
+    /// Fetches one more item of the S-block that will be destaged next (0) or after that (1).
+    #[inline]
+    pub(super) fn fetch_ahead(&mut self, i: usize) {
+        if let Some(ahead) = &mut self.ahead {
+            ahead.fetch(i, &self.blocks, &self.cache);
+        }
     }
 
     #[cold]

@@ -23,7 +23,7 @@ impl Section {
         let most = self.cache.longest(rules.granularity);
         let (mut at, mut ops) = (span.start, 0);
         self.see_fences(work);
-        self.ahead.fetch(0, &self.blocks, &self.cache);
+        self.fetch_ahead(0);
         while at < span.end {
             let end = (at + most).min(span.end);
             self.make_room(end - at, rules, work, plan);
@@ -51,7 +51,7 @@ impl Section {
                 ops += 1;
             }
         }
-        self.ahead.fetch(1, &self.blocks, &self.cache);
+        self.fetch_ahead(1);
         ops
     }
 

@@ -14,7 +14,7 @@ impl VirtualGuard {
     /// Cleans the band that is next.
     pub(super) fn clean(&mut self, plan: &mut Plan) {
         let band = self.next_band().expect("slots are taken by rows of some band");
-        let mut step = Vec::new();
+        let mut step = std::mem::take(&mut self.step);
         // The same rows behind the copies: those are away then.
         let rows = self.rewritten(band);
         if self.plan_copies(band, &rows, plan, &mut step) {
@@ -23,7 +23,8 @@ impl VirtualGuard {
         }
         self.plan_return(&rows, plan, &mut step);
         self.discarded = false;
-        step.iter().for_each(|r| self.apply(r));
+        step.drain(..).for_each(|r| self.apply(&r));
+        self.step = step;
     }
 
     /// A step in idle time: the copies for a cleaning, or where all is in the cache the rest of it.
@@ -36,7 +37,8 @@ impl VirtualGuard {
     }
 
     pub(super) fn next_band(&self) -> Option<u64> {
-        let of_oldest = || self.order.front().map(|&(row, _)| self.band_of(row));
+        // The first of them is away.
+        let of_oldest = || self.held[self.slot(self.order.front()?.0)? as usize].map(|held| held.band.into());
         let fullest = || {
             let away = (0..).zip(&self.by_band).filter(|b| *b.1 > 0);
             away.max_by_key(|&(band, n)| (n, Reverse(band))).map(|b| b.0)

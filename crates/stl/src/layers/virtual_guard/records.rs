@@ -48,31 +48,31 @@ impl VirtualGuard {
 
     fn hold(&mut self, row: Row, slot: u32) {
         self.away.insert(row, slot);
-        self.held[slot as usize] = Some(Held { row, since: self.evictions });
+        let band = self.band_of(row) as u32;
+        self.held[slot as usize] = Some(Held { row, band, since: self.evictions });
         if self.order.len() > 2 * self.held.len() {
             let order = std::mem::take(&mut self.order);
             self.order = order.into_iter().filter(|went| self.is_held(went)).collect();
         }
         self.order.push_back((row, self.evictions));
         self.evictions += 1;
-        self.by_band[self.band_of(row) as usize] += 1;
+        self.by_band[band as usize] += 1;
     }
 
     fn give_back(&mut self, row: Row) {
         let slot = self.away.remove(row).expect("the row is away");
-        self.held[slot as usize] = None;
+        let Held { band, .. } = self.held[slot as usize].take().expect("what is away is in a slot");
         self.free.put(slot);
         // So that the first of them is away, and nobody has to look for it.
         while self.order.front().is_some_and(|went| !self.is_held(went)) {
             self.order.pop_front();
         }
         self.counters.returned += 1;
-        let band = self.band_of(row);
         let left = &mut self.by_band[band as usize];
         *left -= 1;
         if *left == 0 {
             self.counters.bands_cleaned += 1;
-            self.cleaning.take_if(|c| *c == band);
+            self.cleaning.take_if(|c| *c == band.into());
         }
     }
 
