@@ -22,6 +22,17 @@ def test_bytes_become_every_block_that_they_touch() -> None:
     assert (rows["op"], rows["arrival_ns"]) == ([0, 1, 3, 2], [0, 10**9, 2 * 10**9, 3 * 10**9])
 
 
+def test_who_asked_and_what_goes_past_the_cache_are_kept() -> None:
+    """The rows turn round: device, stream and FUA go with theirs; FUA is of writes alone."""
+    table = pa.table({
+        "arrival_ns": [30, 20, 10], "op": [1, 1, 0], "lba": [3, 2, 1], "blocks": [1, 1, 1],
+        "device": [7, 8, 9], "stream": [4, 5, 6], "fua": [True, False, True],
+    })  # fmt: skip
+    rows = Trace.from_table(table).table().to_pydict()
+    assert (rows["lba"], rows["device"], rows["stream"]) == ([1, 2, 3], [9, 8, 7], [6, 5, 4])
+    assert rows["fua"] == [False, False, True]
+
+
 def test_rows_are_sorted_by_their_time_and_equals_keep_their_order() -> None:
     table = pa.table({"arrival_ns": [30, 10, 20, 10], "op": [0, 1, 0, 1], "lba": [3, 1, 2, 9], "blocks": [1, 1, 1, 2]})
     rows = Trace.from_table(table).table().to_pydict()

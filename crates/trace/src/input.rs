@@ -248,6 +248,24 @@ mod tests {
         }
     }
 
+    /// Of random letters gzip keeps about 6 of 8 bits: progress is of the file's bytes.
+    #[test]
+    fn progress_is_of_the_file_not_of_what_was_in_it() {
+        let mut bits = smrlab_units::rng::Rng::new(1);
+        let text: Vec<u8> = (0..8 * BUFFER).map(|_| b"0123456789abcdef"[bits.below(16) as usize]).collect();
+        let mut gz = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        io::Write::write_all(&mut gz, &text).unwrap();
+        let gz = gz.finish().unwrap();
+        let size = gz.len() as u64;
+        let mut input = Input::from_reader("-", Box::new(io::Cursor::new(gz)), Some(size)).unwrap();
+        for _ in 0..4 * BUFFER / SAMPLE {
+            input.fill(SAMPLE).unwrap();
+            input.consume(SAMPLE);
+        }
+        let progress = input.progress().unwrap();
+        assert!((progress - 0.5).abs() < 0.15, "{progress}");
+    }
+
     #[test]
     fn an_interrupted_read_is_tried_again() {
         let mut input = Input::from_reader("-", Box::new(Disturbed(80_000, false)), None).unwrap();

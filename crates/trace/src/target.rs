@@ -21,7 +21,10 @@ pub(crate) fn files(path: &str) -> Result<Option<Vec<String>>, TraceError> {
         let entries = at.read_dir().map_err(|e| TraceError::io(path, e))?;
         traces(entries.filter_map(|e| e.ok().map(|e| e.path())).collect())
     } else if !at.exists() && path.contains(['*', '?', '[']) {
-        let paths = glob::glob(path).map_err(|e| TraceError::unreadable(path, format!("no pattern: {e}")))?;
+        // As in a shell, a hidden file is meant by its dot alone.
+        let how = glob::MatchOptions { require_literal_leading_dot: true, ..Default::default() };
+        let paths = glob::glob_with(path, how)
+            .map_err(|e| TraceError::unreadable(path, format!("no pattern: {e}")))?;
         paths.filter_map(Result::ok).filter(|p| p.is_file()).collect()
     } else {
         return Ok(None);

@@ -93,7 +93,10 @@ fn tolerated_lines_are_counted_and_the_next_is_an_error() {
     assert_eq!((read_all(&mut s).unwrap().len(), s.skipped()), (4, 2));
     let context = OpenContext { skip_bad: 2, ..OpenContext::default() };
     assert_eq!(read_all(&mut open(&path, &context).unwrap()).unwrap().len(), 4);
-    says(&format!("{path}:spc,skip_bad=1"), &["line 5"]);
+    let target = format!("{path}:spc,skip_bad=1");
+    says(&target, &["line 5"]);
+    let e = open(&target, &context).and_then(|mut s| read_all(&mut s)).unwrap_err();
+    assert!(e.to_string().contains("line 5"), "what a trace says counts before what the run says: {e}");
 }
 
 #[test]

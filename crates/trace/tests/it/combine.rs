@@ -37,6 +37,7 @@ fn volumes(name: &str) -> PathBuf {
     std::fs::write(dir.join("a.csv"), line("a", 0, 0) + &line("a", 51, 512)).unwrap();
     std::fs::write(dir.join("b.csv"), line("b", 50, 1024)).unwrap();
     std::fs::write(dir.join("README.txt"), "notes").unwrap();
+    std::fs::write(dir.join(".c.csv"), line("c", 7, 0)).unwrap();
     dir
 }
 
@@ -120,6 +121,11 @@ fn traces_follow_each_other() {
     let ms: Vec<u64> = all.arrival.iter().map(|at| at.0 / 1_000_000).collect();
     assert_eq!(ms, [0, 10, 1010, 52_010, 53_010, 53_020]);
     assert_eq!(all.stream, [0, 0, 1, 1, 2, 2]);
+    // Each directory has an origin of its own.
+    let later = folder("later");
+    std::fs::write(later.join("a.csv"), line("a", 1000, 0) + &line("a", 1051, 512)).unwrap();
+    let chain = rows(&[dir.to_str().unwrap(), later.to_str().unwrap()], Mix::Chain(SimTime::from_ms(1000)));
+    assert_eq!(seconds(&chain), [0, 50, 51, 52, 103]);
     for (text, mix) in [
         ("time", Mix::ByTime),
         ("chain,gap=1s", Mix::Chain(SimTime::from_ms(1000))),
@@ -128,6 +134,20 @@ fn traces_follow_each_other() {
         assert_eq!(Mix::parse(text, 3).unwrap(), mix);
     }
     assert!(Mix::parse("row", 1).unwrap_err().to_string().contains("chain[,gap=T]"));
+}
+
+/// Side by side, each trace begins behind the last block of the one before.
+#[test]
+fn addresses_of_traces_side_by_side_do_not_meet() {
+    let dir = folder("side-by-side");
+    let texts = [0, 1, 2].map(|n| {
+        let path = dir.join(format!("{n}.csv")).display().to_string();
+        std::fs::write(&path, line("a", n, 512 * n)).unwrap();
+        path
+    });
+    let all = combine(&texts, AddressSpace::Concat, Mix::ByTime, &OpenContext::default());
+    let all = read_all(&mut all.unwrap()).unwrap();
+    assert_eq!(all.lba.iter().map(|l| l.0).collect::<Vec<_>>(), [0, 2, 5]);
 }
 
 fn tar_gz(files: &[(&str, &[u8])]) -> Vec<u8> {
@@ -164,8 +184,13 @@ fn archives_with_one_trace_are_read_and_others_say_what_to_do() {
     let mut gz = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     gz.write_all(text.as_bytes()).unwrap();
     let gz = gz.finish().unwrap();
-    let one: [(&str, Vec<u8>); 4] = [
+    // A long name is an entry of its own before the file's, padded as each is; macOS adds notes to each file of a zip.
+    let long = "t".repeat(150);
+    let notes: [(&str, &[u8]); 2] = [("t.csv", text.as_bytes()), ("__MACOSX/._t.csv", b"notes")];
+    let one: [(&str, Vec<u8>); 6] = [
         ("one.tar.gz", tar_gz(&[("d/", b""), ("d/t.csv", text.as_bytes())])),
+        ("long.tar.gz", tar_gz(&[(&long, text.as_bytes())])),
+        ("notes.zip", zipped(&notes, zip::CompressionMethod::Deflated)),
         ("gz-inside.tar.gz", tar_gz(&[("t.csv.gz", &gz)])),
         ("one.zip", zipped(&[("t.csv", text.as_bytes())], zip::CompressionMethod::Deflated)),
         ("stored.zip", zipped(&[("t.csv.gz", &gz)], zip::CompressionMethod::Stored)),

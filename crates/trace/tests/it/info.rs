@@ -54,6 +54,11 @@ fn blocks_that_stay_as_they_are_over_a_day() {
         record(49 * hour, Write, 0, 100),
     ]));
     assert_eq!(i.unchanged_day_share, Some(1.0 - 15.0 / 200.0));
+    // Three days at once, with writes on the first of them alone.
+    let rare = of(&mut Memory::new(
+        [(0, 10), (72, 5), (72, 5), (73, 5)].map(|(hours, n)| record(hours * hour, Write, 0, n)),
+    ));
+    assert_eq!(rare.unchanged_day_share, Some(1.0 - 10.0 / 30.0));
     let short = of(&mut Memory::new([record(0, Write, 0, 8), record(23 * hour, Write, 0, 8)]));
     assert_eq!(short.unchanged_day_share, None);
 }
@@ -114,6 +119,10 @@ fn the_memory_bound_is_said() {
     let mut t = open("synth:uniform,span=8TB,requests=200000", &OpenContext::default()).unwrap();
     let i = info(&mut t, 1 << 20, |_| true).unwrap();
     assert!(!i.sets_exact && i.requests == 200_000);
+    // Nor are there sets beyond 4 PiB; what is no longer exact is not told as a share.
+    let day = 86_400_000;
+    let i = of(&mut Memory::new([(0, 0), (day, 1 << 43)].map(|(ms, lba)| record(ms, HostOp::Write, lba, 8))));
+    assert_eq!((i.sets_exact, i.unchanged_day_share, i.requests), (false, None, 2));
 }
 
 /// Who says stop gets what was read until then.

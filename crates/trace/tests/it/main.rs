@@ -7,6 +7,7 @@ mod info;
 mod naive_info;
 mod naive_transforms;
 mod norm;
+mod on_record;
 mod parquet;
 mod pipeline;
 mod readers;

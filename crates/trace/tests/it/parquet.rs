@@ -56,29 +56,60 @@ fn every_packing_gives_back_what_was_put_in() {
         assert!(back == rows, "{packing:?}");
         assert_eq!(source.device_name(0x3000_0000), format!("dev{}", 0x3000_0000));
     }
+    // The first half fills a group, the second does not.
+    let path = dir.join("groups.parquet");
+    let mut w = ParquetWriter::with_packing(&path, "test", Packing::Plain).unwrap();
+    w.write(&sample(600_000)).unwrap();
+    rows.arrival.fill(SimTime(1 << 40));
+    w.write(&rows).unwrap();
+    assert_eq!(w.finish(|d| d.to_string()).unwrap(), 630_000);
 }
 
-/// As other tools write them: every column nullable, INT64 throughout. Without a null they are read; a null is refused.
+/// As other tools write them: every column nullable, INT64 throughout; arrivals, operations, first blocks, blocks. Where blocks
+/// are fewer than rows, the others are null.
+fn of_others(name: &str, columns: [&[i64]; 4]) -> Box<dyn TraceSource> {
+    let schema = "message other { optional int64 arrival_ns; optional int64 op; optional int64 lba; optional int64 blocks; }";
+    let path = scratch(name).join("t.parquet");
+    let file = std::fs::File::create(&path).unwrap();
+    let schema = Arc::new(parse_message_type(schema).unwrap());
+    let mut writer = SerializedFileWriter::new(file, schema, Arc::default()).unwrap();
+    let mut group = writer.next_row_group().unwrap();
+    for values in columns {
+        let mut column = group.next_column().unwrap().unwrap();
+        let levels: Vec<i16> = (0..columns[0].len()).map(|row| i16::from(row < values.len())).collect();
+        column.typed::<Int64Type>().write_batch(values, Some(&levels), None).unwrap();
+        column.close().unwrap();
+    }
+    group.close().unwrap();
+    writer.close().unwrap();
+    Box::new(open(path.to_str().unwrap(), &OpenContext::default()).unwrap())
+}
+
+#[test]
+fn what_others_wrote_is_checked_row_by_row() {
+    let rows = 20_000;
+    let (at, zeros, ones) = ((0..rows).collect::<Vec<i64>>(), vec![0; rows as usize], vec![1; rows as usize]);
+    let mut source = of_others("whole", [&at, &zeros, &at, &ones]);
+    let mut batch = Batch::new();
+    source.next_batch(&mut batch).unwrap();
+    assert_eq!(source.progress(), Some(batch.len() as f64 / rows as f64));
+    let fallen: Vec<i64> = at.iter().map(|at| at - at / 8192 * 5).collect();
+    for (name, columns, why) in [
+        ("fallen", [&fallen, &zeros, &at, &ones], "arrivals run back"),
+        ("no-blocks", [&at, &zeros, &at, &zeros], "has 0 blocks"),
+    ] {
+        let read = read_all(&mut of_others(name, columns.map(|c| &c[..]))).map(|rows| rows.len());
+        let said = read.map_or_else(|e| e.to_string(), |rows| format!("{rows} rows"));
+        assert!(said.contains(why), "{said}");
+    }
+}
+
+/// Without a null they are read; a null is refused.
 #[test]
 fn nullable_columns_are_read_where_nothing_is_null() {
-    let schema = "message other { optional int64 arrival_ns; optional int64 op; optional int64 lba; optional int64 blocks; }";
-    let columns: [[i64; 3]; 4] = [[0, 5, 9], [0, 1, 1], [8, 16, 1 << 40], [8, 16, 1]];
     for null in [false, true] {
-        let path = scratch("nullable").join("t.parquet");
-        let file = std::fs::File::create(&path).unwrap();
-        let schema = Arc::new(parse_message_type(schema).unwrap());
-        let mut writer = SerializedFileWriter::new(file, schema, Arc::default()).unwrap();
-        let mut group = writer.next_row_group().unwrap();
-        for (at, values) in columns.iter().enumerate() {
-            let mut column = group.next_column().unwrap().unwrap();
-            let (values, levels): (&[i64], _) =
-                if null && at == 3 { (&values[..2], [1, 0, 1]) } else { (values, [1, 1, 1]) };
-            column.typed::<Int64Type>().write_batch(values, Some(&levels), None).unwrap();
-            column.close().unwrap();
-        }
-        group.close().unwrap();
-        writer.close().unwrap();
-        let read = open(path.to_str().unwrap(), &OpenContext::default()).and_then(|mut s| read_all(&mut s));
+        let blocks: &[i64] = if null { &[8, 16] } else { &[8, 16, 1] };
+        let read = read_all(&mut of_others("nullable", [&[0, 5, 9], &[0, 1, 1], &[8, 16, 1 << 40], blocks]));
         match null {
             false => {
                 let rows = read.unwrap();

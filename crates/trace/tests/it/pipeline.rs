@@ -87,8 +87,11 @@ fn limits_and_stretches_cut_where_they_say() {
     let limit = |n| through(rows.clone(), Steps { limit: Some(n), ..Steps::default() }).len();
     assert_eq!((limit(8192), limit(9000), limit(30_000)), (8192, 9000, 20_000));
     let (from, until) = (SimTime::from_ms(9_000), SimTime::from_ms(18_000));
-    let out = through(rows, Steps { from, until, ..Steps::default() });
+    let out = through(rows.clone(), Steps { from, until, ..Steps::default() });
     assert_eq!((out.len(), out.lba[0].0, out.arrival[0].0), (9_000, 9_000, 0));
+    // A block of which bytes before a place are a part begins before it.
+    let filter = Some(Filter::parse("lba=513B..1537B").unwrap());
+    assert_eq!(through(rows, Steps { filter, ..Steps::default() }).lba, [Lba(2), Lba(3)]);
 }
 
 /// The stretch comes first, then the filter, then the limit, then the scaling, then the wrap.

@@ -122,9 +122,13 @@ fn btrecord_bunches_arrive_together_and_0_is_a_write() {
     let b = rows("auto", all.concat());
     assert_eq!(extents(&b), [(Write, 8, 8), (Read, 64, 1), (Read, 16, 2)]);
     assert_eq!(micros(&b), [0, 0, 10_000]);
+    let full = [head.clone(), bunch(7, &[(8, 512, 1); 512])].concat();
+    assert_eq!(rows("btrecord", full).len(), 512);
     let many = [head.clone(), [513u64, 1].iter().flat_map(|n| n.to_le_bytes()).collect()].concat();
     refused("btrecord", many, &["record 2 (byte 32)", "513 requests"]);
     refused("btrecord", &all.concat()[..100], &["cut short", "skip_bad=1"]);
+    let mut cut = source("btrecord,skip_bad=1", &all.concat()[..100]);
+    assert_eq!((read_all(&mut cut).unwrap().len(), cut.skipped()), (2, 1));
     refused("btrecord", [head, bunch(1, &[(1, 512, 7)])].concat(), &["direction 7"]);
 }
 

@@ -67,6 +67,49 @@ fn lines_say_what_their_page_says() {
             "2,7,513,R,0.0000000015\n0,1,512,w,3\n",
             &[(2, "asu2", Read, 7, 2), (3_000_000_000, "asu0", Write, 1, 1)],
         ),
+        (
+            "fio",
+            "fio version 2 iolog\nf wait 1000\nf read 512 512\nf wait 2000\nf sync_file_range 0 9\nf write 0 513\n",
+            &[(1_000_000, "f", Read, 1, 1), (3_000_000, "f", Flush, 0, 0), (3_000_000, "f", Write, 0, 2)],
+        ),
+        (
+            "http",
+            "h - - [01/Jul/1995:05:30:00 +0530] \"GET /a X\" 200 1\nh - - [01/Jul/1995:00:00:01 +0000] \"GET /b X\" 200 1\n",
+            &[(0, "0", Read, 0, 1), (1_000_000_000, "0", Read, 8, 1)],
+        ),
+        (
+            "biosnoop",
+            "TIME(ms) COMM PID DISK T SECTOR BYTES LAT(ms)\n1500 a 1 sda W 8 512 0.5\n",
+            &[(1_499_500_000, "sda", Write, 8, 1)],
+        ),
+        (
+            "thesios",
+            "filename,file_offset,op_type,cache_hit,request_io_size_bytes,disk_io_size_bytes,start_time\n\
+             a,0,WRITE,1,512,4096,5\na,512,READ,0,512,4096,6\n",
+            &[(0, "0", Write, 0, 1), (1_000_000_000, "0", Read, 1, 8)],
+        ),
+        (
+            "etw",
+            "BeginHeader\nDiskFlush, TimeStamp, Process, CPU, ThreadID, IrpPtr, ElapsedTime, DiskNum\nEndHeader\n\
+             DiskFlush, 900, System (4), 0, 12, 0xf, 500, 3\n",
+            &[(400_000, "disk3", Flush, 0, 0)],
+        ),
+        ("csv,columns=time:s;op;offset;size", "1,R,1024,513\n", &[(1_000_000_000, "0", Read, 2, 2)]),
+        (
+            "csv,columns=time:s;op;lba;size:blk,hex=on",
+            "10,W,10,20\n",
+            &[(10_000_000_000, "0", Write, 16, 32)],
+        ),
+        (
+            "csv,columns=time:s=t;op=o;lba=a;size:blk=n",
+            "\"t\",\"o\",\"a\",\"n\"\n\"1\",\"W\",\"8\",\"2\"\n",
+            &[(1_000_000_000, "0", Write, 8, 2)],
+        ),
+        (
+            "csv,columns=time:s;device;op;lba;size:blk",
+            "1, sda ,R,8,8\n2,sda,R,16,8\n",
+            &[(1_000_000_000, "sda", Read, 8, 8), (2_000_000_000, "sda", Read, 16, 8)],
+        ),
     ];
     for (format, text, expected) in cases {
         check(format, text.as_bytes(), expected);
@@ -162,14 +205,46 @@ fn vscsi_has_two_versions() {
             record(version, (0x12, 36), 0, 2_000_001),
             record(version, (0x88, 512), 9, 2_000_005),
             record(version, (0x35, 0), 0, 2_000_006),
+            record(version, (0x2e, 512), 7, 2_000_007),
+            record(version, (0x8e, 512), 8, 2_000_008),
         ]
         .concat();
         check(
             "vscsi",
             &all,
-            &[(0, "vd", Write, 5 << 32, 137), (5000, "vd", Read, 9, 1), (6000, "vd", Flush, 0, 0)],
+            &[
+                (0, "vd", Write, 5 << 32, 137),
+                (5000, "vd", Read, 9, 1),
+                (6000, "vd", Flush, 0, 0),
+                (7000, "vd", Write, 7, 1),
+                (8000, "vd", Write, 8, 1),
+            ],
         );
     }
+}
+
+/// Lines of DiskSim's are read in one go, but for the last ones; each count of decimals says the same either way.
+#[test]
+fn disksim_times_have_up_to_nine_decimals() {
+    let times = ["7", "7.1", "7.12", "7.123", "7.1234", "7.12345", "7.123456", "7.1234564", "7.1234565"];
+    let ns =
+        [0, 100_000, 120_000, 123_000, 123_400, 123_450, 123_456, 123_456, 123_457].map(|ns| 7_000_000 + ns);
+    let text: String = times.map(|t| format!("{t} 0 8 8 1\n")).concat();
+    let rows = ns.map(|ns| (ns, "0", Read, 8, 8));
+    for more in [0, 9] {
+        let filled = (0..more).map(|_| (8_000_000, "0", Write, 16, 8));
+        let bytes = text.clone() + &"8 0 16 8 0\n".repeat(more);
+        check("disksim", bytes.as_bytes(), &rows.into_iter().chain(filled).collect::<Vec<_>>());
+    }
+}
+
+/// Ten lines of five numbers: a request in 5 s of DiskSim's milliseconds there may be, one in 20 s is one in 20 µs of MQSim's.
+#[test]
+fn five_numbers_are_told_by_their_pace() {
+    let lines = |gap: u64| (0..10).map(|i| format!("{} 0 {} 8 1\n", i * gap, 8 * i + 1)).collect::<String>();
+    assert!(open_bytes(lines(5000).into_bytes(), "auto").is_err_and(|e| e.to_string().contains("disksim")));
+    let rows = smrlab_trace::read_all(&mut open_bytes(lines(20_000).into_bytes(), "auto").unwrap()).unwrap();
+    assert_eq!(rows.arrival[9].0, 180_000);
 }
 
 /// A record of the second version: its action has 64 bits, and its data begin behind 64 bytes.
