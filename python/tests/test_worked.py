@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -10,8 +11,9 @@ from typing import Any, cast
 import pyarrow as pa
 import pytest
 
-from smrlab import Trace, payload, results, summary
-from smrlab.cli import geometry, probe, zones
+from smrlab import Trace, api, outdir, payload, results, summary
+from smrlab.cli import console, device, finish, geometry, probe, zones
+from smrlab.plots import outside
 from smrlab.sweeps import estimate, halving, plan, quantity, samples, status
 from smrlab.sweeps.grid import Point
 from smrlab.sweeps.inputs import prefill_of
@@ -253,3 +255,82 @@ def test_runs_share_a_prefill_where_all_before_it_is_the_same(tmp_path: Path) ->
         {"verify_media": True},
     ]
     assert [key(**other) for other in none] == [None] * len(none)
+
+
+def test_notes_below_runs_have_their_figures(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The largest scale counts; a share of reads is of reads; 100 s of 4 drives at half their load came in 50 s."""
+    told: list[str] = []
+    monkeypatch.setattr(console, "note", told.append)
+
+    def notes(*docs: dict[str, Any]) -> list[str]:
+        told.clear()
+        base = {"host": {"writes": 0}, "spec": {"layer": "rmw", "array": "single"}}
+        finish._tell([(f"run{i}", base | doc) for i, doc in enumerate(docs)])
+        return told
+
+    late = [{"offered_load": load, "overload": {"suggested_scale_time": scale}} for load, scale in ((1.5, 5), (3, 2))]
+    (note,) = notes(*late)
+    assert "run0 (1.5 times its capacity), run1 (3 times its capacity)" in note
+    assert "--scale-time 5," in note
+    (note,) = notes({"offered_load": 1.01}, {"offered_load": 2})
+    assert "--scale-time 2.8," in note
+    behind = {"members": [1, 2, 3, 4], "offered_load": 0.5, "busy_s": 100.0, "makespan_s": 100.0, "requests": 1000}
+    (note,) = notes(behind | {"response_ms": {"mean": 6000.0}})
+    assert "--scale-time 2.8," in note
+    for more in ({"response_ms": {"mean": 4999.0}}, {"requests": 999}, {"makespan_s": 60.0}):
+        assert notes(behind | {"response_ms": {"mean": 6000.0}} | more) == []
+    (note,) = notes({"requests": 1000, "host": {"writes": 900, "reads": 100, "reads_unwritten": 2}})
+    assert note.startswith("2 % of the reads")
+    assert notes({"requests": 1000, "host": {"writes": 900, "reads": 100, "reads_unwritten": 1}}) == []
+    dvs = {
+        "host": {"writes": 1, "blocks_written": 100}, "spec": {"layer": "cmr", "array": "dvs,overprovision=9%"},
+        "media": {"by_cause": {"host": {"blocks_written": 120}}},
+    }  # fmt: skip
+    moved = {"cleaning": {"by_kind": {"group-collection": {"relocated_blocks": 300}}}}
+    (note,) = notes(dvs | moved)
+    assert "collections moved 2.5" in note
+    assert "above 9%" in note
+    told.clear()
+    caches = [{"spec": {"prefill": p}, "cache": {"cache_blocks": 2048}} for p in ("50%,of=cache", "0%,of=cache")]
+    finish.tell_filled([("a", caches[0]), ("b", caches[1])])
+    assert told == ["Written before the run: a 50% of its cache (1 MiB); b nothing, it has no cache."]
+
+
+def test_a_replay_names_what_is_not_usual() -> None:
+    """Options that a served drive leaves as they are are left out; the drive is what the engine says."""
+    config = {
+        "record": "/t/a b.csv",
+        "drive": "x.toml",
+        "layer": "rmw",
+        "array": None,
+        "scheduler": "fcfs",
+        "metadata": "pm",
+    }
+    served = SimpleNamespace(config=lambda: config, ask=lambda _: {"engine": {"drive": "y.toml"}})
+    recorded = device._recorded(cast("Any", served))
+    assert recorded == ("/t/a b.csv", "smrlab run --trace '/t/a b.csv' --drive y.toml --layer rmw --metadata pm")
+    assert device._recorded(cast("Any", SimpleNamespace(config=dict))) is None
+
+
+def test_runs_of_one_layer_have_numbers() -> None:
+    """Each has a name of its own."""
+    assert api.unique_names(["rmw", "cmr", "rmw", "rmw"]) == ["rmw", "cmr", "rmw #2", "rmw #3"]
+
+
+def test_what_a_dead_run_left_is_removed_alone(tmp_path: Path) -> None:
+    """Folders of runs under way, told by their process, and what has no number stay."""
+    for name in (os.getpid(), 2**22 + 1, "x"):
+        (tmp_path / f"{outdir._PARTIAL}.{name}").mkdir()
+    outdir._sweep(tmp_path)
+    assert sorted(p.name.rpartition(".")[2] for p in tmp_path.iterdir()) == sorted([str(os.getpid()), "x"])
+
+
+def test_pictures_of_measured_drives_show_what_was_measured() -> None:
+    """Seeks up and back, reads and writes, in milliseconds; zones one behind the other."""
+    up, back = [[1, 1e6], [9, 2e6]], [[1, 3e6], [9, 4e6]]
+    (axes,) = outside.seeks({"read": up, "read_by_direction": [up, back], "write": back}).axes
+    assert [list(cast("Any", line.get_ydata())) for line in axes.lines] == [[1, 2], [3, 4], [3, 4]]
+    assert [line.get_label() for line in axes.lines] == ["reads, up", "reads, back", "writes"]
+    (axes,) = outside.zones([(90, 200), (60, 150), (30, 100)]).axes
+    steps = cast("Any", axes.patches[0]).get_data()
+    assert (list(steps.values), list(steps.edges)) == ([200, 150, 100], [0, 90, 150, 180])
