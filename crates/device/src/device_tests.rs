@@ -58,3 +58,15 @@ fn physical_blocks_are_those_of_zones_or_of_the_host() {
         assert_eq!(Device::open(config).unwrap().physical_block(), physical, "{layer}");
     }
 }
+
+/// One drive that shingles behind a layer: neither a conventional one nor an array.
+#[test]
+fn drives_that_hide_their_tracks_are_drive_managed() {
+    let mut managed = Vec::new();
+    for (layer, array) in [("cmr", None), ("rmw", None), ("s-block", None), ("rmw", Some("mirror,disks=2"))] {
+        let array = array.map(str::to_owned);
+        let config = Config { array, ..Config::new("m", "tiny", layer, StoreKind::Memory) };
+        managed.push(Device::open(config).unwrap().drive_managed());
+    }
+    assert_eq!(managed, [false, true, true, false]);
+}

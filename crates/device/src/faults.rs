@@ -127,6 +127,23 @@ mod tests {
     use super::*;
 
     #[test]
+    fn what_was_broken_is_mended_at_once() {
+        let faults = Faults::default();
+        let broken = Injection {
+            slow_ns: Some(1),
+            error_at: Some(9),
+            cut_at: Some(9),
+            unreadable: Some((0, 8)),
+            clear: false,
+        };
+        faults.inject(&broken);
+        assert!(faults.armed.load(Relaxed) && faults.pass(false, 0, 1).is_err());
+        faults.inject(&Injection { clear: true, ..Injection::default() });
+        assert!(!faults.armed.load(Relaxed) && faults.pass(false, 0, 1).is_ok());
+        assert_eq!([&faults.slow_ns, &faults.error_in, &faults.cut_in].map(|n| n.load(Relaxed)), [0; 3]);
+    }
+
+    #[test]
     fn half_of_a_write_is_whole_sectors() {
         let faults = Faults::default();
         assert_eq!([0, 1, 8, 17].map(|n| faults.first_half(n)), [0, 0, 4, 8]);

@@ -363,6 +363,23 @@ mod tests {
         assert_eq!(state(&again), state(&disks));
     }
 
+    /// Of two disks the first takes 5 ms, the second, which waited, 4 ms more; the units of the one under way are told.
+    #[test]
+    fn rebuilds_are_counted_with_their_time() {
+        let mut disks = Disks::new(4, 2, 1);
+        let mut plan = MemberPlan::new(false);
+        [3, 1].into_iter().for_each(|d| disks.failed(MemberId(d), &mut plan));
+        [3, 1].into_iter().for_each(|d| disks.replace(MemberId(d), fresh, &mut plan));
+        let told = [(0, 3, "2 0 0 1 2"), (1, 5, "1 1 5 0 2"), (1, 7, "1 1 5 1 2"), (0, 9, "0 2 9")];
+        for (unit, ms, expected) in told {
+            disks.rebuilt(SimTime::from_ms(ms), unit, disks.changes(), &mut plan);
+            let mut counted = Counted::default();
+            disks.counters(&mut counted);
+            let all: Vec<String> = counted.iter().map(|(_, n)| n.to_string()).collect();
+            assert_eq!(all.join(" "), expected, "at {ms} ms");
+        }
+    }
+
     /// A unit of disk 1 is written when disk 3, which waits, dies again: it counts. One that was begun for disk 1 before that died is not
     /// one of the fresh disk's.
     #[test]

@@ -167,6 +167,25 @@ impl Rebuild {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use smrlab_units::spec::split_item;
+
+    /// Units of 1 MiB are 16 rows of 64 KiB chunks: at 8 MB/s one begins every 131 ms. The last one of 50 rows has two.
+    #[test]
+    fn a_rebuild_is_paced_by_the_bytes_of_its_units() {
+        let of = |text: &str| {
+            let values = Values::check("raid5", &PARAMS, &split_item(text).1).unwrap();
+            RebuildSettings::of(&ArrayContext::new(&[Blocks(50 * 128)]), &values, Blocks(128), 50)
+        };
+        let s = of("x,rebuild_rate=8,rebuild_order=metadata,rebuild_depth=3");
+        assert_eq!((s.rows, s.pace, s.order, s.depth), (16, SimTime(131_072_000), Order::Metadata, 3));
+        assert_eq!((s.rows_of(0, 50), s.rows_of(3, 50)), (0..16, 48..50));
+        let mut rebuild = s.begin(1, 50, SimTime(9));
+        (0..2).for_each(|unit| _ = rebuild.finished(unit));
+        assert_eq!((rebuild.progress(), rebuild.began, rebuild.next_at), ((2, 4), SimTime(9), SimTime(9)));
+        let s = of("x,rebuild_unit=4KiB,rebuild_order=sorted,rebuild_batch=7");
+        assert_eq!((s.rows, s.pace, s.order, s.depth), (1, SimTime::ZERO, Order::Sorted(7), 1));
+        assert_eq!(of("x,rebuild_unit=1GiB").rows, 50);
+    }
 
     #[test]
     fn every_unit_comes_once_in_every_order() {

@@ -20,7 +20,7 @@ fn what_is_lent_is_what_is_read() {
     let mut all_destroyed = 0;
     for config in plain.into_iter().chain([array, queued]) {
         let (device, mut random) = (Device::open(config).unwrap(), Rng::new(5));
-        let about = device.info();
+        let (about, mut asked) = (device.info(), 0);
         let blocks = device.size() / 512;
         let mut place = || {
             let start = random.below(blocks);
@@ -34,6 +34,7 @@ fn what_is_lent_is_what_is_read() {
             }
             let (at, len) = place();
             let (mut read, lent) = (vec![0xee; len as usize], RefCell::new(vec![0xee; len as usize]));
+            asked += len;
             let destroyed = || device.stats()["host"]["destroyed_reads"].as_u64().unwrap();
             let before = destroyed();
             device.read(at, &mut read).unwrap();
@@ -49,8 +50,8 @@ fn what_is_lent_is_what_is_read() {
         }
         let counted = &device.stats()["host"];
         assert_eq!(
-            (counted["reads"].as_u64(), counted["errors"].as_u64()),
-            (Some(400), Some(0)),
+            ["reads", "errors", "bytes_read"].map(|key| counted[key].as_u64().unwrap()),
+            [400, 0, 2 * asked],
             "{counted}"
         );
         assert!(device.lend(device.size(), 512, &|_, _| panic!("there is nothing")).is_err());

@@ -343,6 +343,14 @@ fn compared_runs_see_the_same_requests() {
     let digest = |s: &Spec| run(s, &Control::new(), None).unwrap().json["provenance"]["trace_digest"].clone();
     assert_eq!(digest(&specs[0]), digest(&specs[1]));
     assert_eq!(digest(&specs[0]), digest(&specs[2]));
+    // The smallest host space counts, wherever it stands.
+    let smallest = specs[0].host_blocks;
+    for layers in [[&layers[0], &layers[2]], [&layers[2], &layers[0]]] {
+        let layers = layers.map(Clone::clone);
+        let of = |_, spec: &Spec| smrlab_sim::resolve(spec);
+        let specs = smrlab_sim::compared::compared(&base, &layers, &of).unwrap();
+        assert_eq!([specs[0].host_blocks, specs[1].host_blocks], [smallest, smallest], "{layers:?}");
+    }
     let unknown = ["cmmr".to_owned(), "rmww".to_owned()];
     let e =
         smrlab_sim::compared::compared(&base, &unknown, &|_, spec| smrlab_sim::resolve(spec)).unwrap_err();

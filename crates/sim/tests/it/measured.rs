@@ -232,6 +232,30 @@ fn a_fit_finds_what_differs() {
     std::fs::remove_dir_all(&folder).unwrap();
 }
 
+/// Answers of the first half are the drive's own, those of the second come 5 ms later: there is nothing to fit, and each half has
+/// its demerit.
+#[test]
+fn halves_of_a_fit_are_told_in_their_order() {
+    let file = std::env::temp_dir().join(format!("smrlab-halves-{}.toml", std::process::id()));
+    std::fs::write(&file, KNOWN.replace("SEEKS", "[[1, 1000000], [401, 9000000]]").replace("SETTLE", "0"))
+        .unwrap();
+    let mut rng = smrlab_units::rng::Rng::new(1);
+    let mut asked: Vec<Measured> = (0..400)
+        .map(|_| {
+            let (lba, gap) = (Lba(rng.below(39_999)), SimTime::from_us(20_000 + rng.below(10_000)));
+            Measured { op: HostOp::Read, lba, blocks: Blocks(1), service: SimTime::ZERO, gap }
+        })
+        .collect();
+    let answers = replay(&file.to_string_lossy(), "cmr", &asked).unwrap();
+    for (i, (m, a)) in asked.iter_mut().zip(answers).enumerate() {
+        m.service = a.simulated + SimTime::from_us(if i < 200 { 0 } else { 5000 });
+    }
+    let doc = fit(&file.to_string_lossy(), "known", &asked).unwrap().doc;
+    let before = [0, 1].map(|i| doc["halves"][i]["before_ms"].as_f64().unwrap());
+    assert!(doc["fitted"] == 0 && before[0] < 1.0 && (4.0..6.0).contains(&before[1]), "{doc}");
+    std::fs::remove_file(&file).unwrap();
+}
+
 /// A trace and its answers as a pair of CSV files: the preset without rotation answers by formula.
 #[test]
 fn a_reference_model_is_a_pair_of_files() {
@@ -253,7 +277,17 @@ fn a_reference_model_is_a_pair_of_files() {
     let e = validate("cassuto2010-307gb", &input.to_string_lossy(), "cmr", Reference::Repaired).unwrap_err();
     assert!(e.to_string().contains("1 answers to the 2 requests"), "{e}");
     std::fs::write(&input, "R Hit 0 8\n").unwrap();
+    assert_eq!(
+        Reference::NAMES.map(|n| Reference::parse(n).unwrap()),
+        [Reference::Repaired, Reference::Released]
+    );
     let plain = folder.join("w.trace");
+    std::fs::write(&plain, "W Miss 5 8 1500.5 20\n").unwrap();
+    let [row] = read_measured(&plain.to_string_lossy(), Reference::Repaired).unwrap()[..] else {
+        panic!("a row")
+    };
+    assert_eq!((row.op, row.lba, row.blocks), (HostOp::Write, Lba(5), Blocks(8)));
+    assert_eq!((row.service, row.gap), (SimTime(1_500_500), SimTime(20_000)));
     std::fs::write(&plain, "R Hit 0 8 100 20\nR Hit nine 8 100 20\n").unwrap();
     let e = validate("cassuto2010-307gb", &plain.to_string_lossy(), "cmr", Reference::Repaired).unwrap_err();
     assert!(e.to_string().contains("line 2"), "{e}");

@@ -118,6 +118,19 @@ fn the_parity_drive_of_raid4s_is_conventional() {
     assert_eq!(d.result.json["array"]["rebuilds"], 1);
 }
 
+/// Each write is a packet, and what a rebuild writes at once, 1664 blocks, is 13 of them: counted from the run on, and of a drive that takes
+/// another's place from its own beginning on.
+#[test]
+fn layers_of_drives_count_from_the_run_on() {
+    let text = "drive = 'tiny'\nlayer = 'persistent-cache'\narray = 'mirror,disks=2,fail=1@1us,replace=1us'\nwrap = 'capacity'\n\
+                prefill = '100%'\ntrace = 'synth:uniform,requests=200,size=4KiB,write=50%'\n";
+    let run = smrlab_sim::run(&Spec::from_toml(text).unwrap(), &Control::new(), None).unwrap().json;
+    let more = |m: &serde_json::Value| {
+        m["cache"]["packets"].as_i64().unwrap() - m["host"]["writes"].as_i64().unwrap()
+    };
+    assert_eq!(run["members"].as_array().unwrap().iter().map(more).collect::<Vec<_>>(), [0, 12]);
+}
+
 /// Requests of a block each go to one of two drives behind each other, so that these count what the host counts: what they read from their
 /// own buffers, and from writes that still wait there, too.
 #[test]
