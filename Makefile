@@ -181,7 +181,8 @@ docs:
 	cargo +nightly install --quiet --locked cargo-fuzz --root .setup/cargo-fuzz
 
 .setup/tests: .setup/native $(shell find crates -path '*/tests/*' -name '*.rs')
-	cargo test --workspace --exclude smrlab-array --exclude smrlab-disk --no-run --quiet
+	cargo test --workspace --test '*' --no-run --quiet
+	cargo test -p smrlab-testkit --lib --no-run --quiet
 	tools/test-units.sh --no-run --quiet
 	@touch $@
 

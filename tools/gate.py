@@ -107,12 +107,11 @@ def cargo_lane(full: bool) -> list[Part]:
     fixed = cases | {"PROPTEST_RNG_SEED": FIXED_SEED}
     fresh = cases | {"PROPTEST_RNG_SEED": commit_seed(), "SMRLAB_SEED": commit_seed()}
     ignored = ["--", "--include-ignored"] if full else []
-    apart = [
-        word for crate in ("array", "disk", *([] if full else ["testkit"])) for word in ("--exclude", f"smrlab-{crate}")
-    ]
+    # The testkit's run once, with the commit's cases; in test-full with the fixed ones, too.
+    apart = [] if full else ["--exclude", "smrlab-testkit"]
     parts = [
-        Part("rust tests", ["cargo", "test", "--workspace", "--no-fail-fast", *apart, *ignored], fixed),
-        Part("unit tests apart", ["tools/test-units.sh"], fixed),
+        Part("rust tests", ["cargo", "test", "--workspace", "--test", "*", "--no-fail-fast", *apart, *ignored], fixed),
+        Part("rust unit tests", ["tools/test-units.sh", *ignored], fixed),
         Part("random cases", ["cargo", "test", "-p", "smrlab-testkit", "--no-fail-fast"], fresh),
         Part("tidy", ["cargo", "xtask", "tidy"]),
         Part("rustfmt", ["cargo", "fmt", "--all", "--check"]),
@@ -123,6 +122,7 @@ def cargo_lane(full: bool) -> list[Part]:
         ),
     ]
     if full:
+        parts.append(Part("doc tests", ["cargo", "test", "--workspace", "--doc"]))
         parts.append(
             Part("rustdoc", ["cargo", "doc", "--workspace", "--no-deps", "--quiet"], {"RUSTDOCFLAGS": "-D warnings"})
         )
