@@ -18,100 +18,97 @@ fn check(format: &str, bytes: &[u8], expected: &[Row]) {
     assert!(format.starts_with("blk") || all.iter().all(|r| !r.fua), "{format}");
 }
 
+const LINES: &[(&str, &str, &[Row])] = &[
+    (
+        "alibaba",
+        "64,R,4096,8192,1577808000000046\n64,W,512,513,1577808000001046\n7,R,0,1,1577808000001047\n",
+        &[(0, "64", Read, 8, 16), (1_000_000, "64", Write, 1, 2), (1_001_000, "7", Read, 0, 1)],
+    ),
+    (
+        "tencent",
+        "1538323200,10,8,1,1283\n1538323203,20,4,0,1284\n1538323202,30,1,0,1283\n",
+        &[
+            (0, "v1283", Write, 10, 8),
+            (2_000_000_000, "v1283", Read, 30, 1),
+            (3_000_000_000, "v1284", Read, 20, 4),
+        ],
+    ),
+    (
+        "systor17",
+        "1455592560.5,0.001,R,0,1024,512\n1455592561.75,,W,1,4096,8192\n",
+        &[(0, "LUN0", Read, 2, 1), (1_250_000_000, "LUN1", Write, 8, 16)],
+    ),
+    (
+        "diskmon",
+        "0\t0.001000\t0.0\t0\tWrite\t100\t8\n1\t0.5\t0.1\t1\tRead\t7\t1\n",
+        &[(1_000_000, "disk0", Write, 100, 8), (500_000_000, "disk1", Read, 7, 1)],
+    ),
+    (
+        "fiu",
+        "70 892 a name 90320 8 W 6 0 0f\n500 892 cp 8 16 R 6 1 0f\n",
+        &[(70, "6:0", Write, 90_320, 8), (500, "6:1", Read, 8, 16)],
+    ),
+    (
+        "vscsi-csv",
+        "1,5,2a,4096,100\n1,7,28,512,3\n",
+        &[(0, "0", Write, 100, 8), (2_000_000_000, "0", Read, 3, 1)],
+    ),
+    ("mqsim", "1000 0 8 4 1\n2500 1 100 2 0\n", &[(1000, "0", Read, 8, 4), (2500, "1", Write, 100, 2)]),
+    (
+        "msr-cut",
+        "0.5 3 1024 512 1\n2 3 513 1 0\n",
+        &[(500_000, "d3", Read, 2, 1), (2_000_000, "d3", Write, 1, 1)],
+    ),
+    (
+        "spc",
+        "2,7,513,R,0.0000000015\n0,1,512,w,3\n",
+        &[(2, "asu2", Read, 7, 2), (3_000_000_000, "asu0", Write, 1, 1)],
+    ),
+    (
+        "fio",
+        "fio version 2 iolog\nf wait 1000\nf read 512 512\nf wait 2000\nf sync_file_range 0 9\nf write 0 513\n",
+        &[(1_000_000, "f", Read, 1, 1), (3_000_000, "f", Flush, 0, 0), (3_000_000, "f", Write, 0, 2)],
+    ),
+    (
+        "http",
+        "h - - [01/Jul/1995:05:30:00 +0530] \"GET /a X\" 200 1\nh - - [01/Jul/1995:00:00:01 +0000] \"GET /b X\" 200 1\n",
+        &[(0, "0", Read, 0, 1), (1_000_000_000, "0", Read, 8, 1)],
+    ),
+    (
+        "biosnoop",
+        "TIME(ms) COMM PID DISK T SECTOR BYTES LAT(ms)\n1500 a 1 sda W 8 512 0.5\n",
+        &[(1_499_500_000, "sda", Write, 8, 1)],
+    ),
+    (
+        "thesios",
+        "filename,file_offset,op_type,cache_hit,request_io_size_bytes,disk_io_size_bytes,start_time\n\
+         a,0,WRITE,1,512,4096,5\na,512,READ,0,512,4096,6\n",
+        &[(0, "0", Write, 0, 1), (1_000_000_000, "0", Read, 1, 8)],
+    ),
+    (
+        "etw",
+        "BeginHeader\nDiskFlush, TimeStamp, Process, CPU, ThreadID, IrpPtr, ElapsedTime, DiskNum\nEndHeader\n\
+         DiskFlush, 900, System (4), 0, 12, 0xf, 500, 3\n",
+        &[(400_000, "disk3", Flush, 0, 0)],
+    ),
+    ("csv,columns=time:s;op;offset;size", "1,R,1024,513\n", &[(1_000_000_000, "0", Read, 2, 2)]),
+    ("csv,columns=time:s;op;lba;size:blk,hex=on", "10,W,10,20\n", &[(10_000_000_000, "0", Write, 16, 32)]),
+    (
+        "csv,columns=time:s=t;op=o;lba=a;size:blk=n",
+        "\"t\",\"o\",\"a\",\"n\"\n\"1\",\"W\",\"8\",\"2\"\n",
+        &[(1_000_000_000, "0", Write, 8, 2)],
+    ),
+    (
+        "csv,columns=time:s;device;op;lba;size:blk",
+        "1, sda ,R,8,8\n2,sda,R,16,8\n",
+        &[(1_000_000_000, "sda", Read, 8, 8), (2_000_000_000, "sda", Read, 16, 8)],
+    ),
+];
+
 /// World clocks begin with the first request; bytes become the blocks that they touch; times are rounded to nanoseconds.
 #[test]
 fn lines_say_what_their_page_says() {
-    let cases: &[(&str, &str, &[Row])] = &[
-        (
-            "alibaba",
-            "64,R,4096,8192,1577808000000046\n64,W,512,513,1577808000001046\n7,R,0,1,1577808000001047\n",
-            &[(0, "64", Read, 8, 16), (1_000_000, "64", Write, 1, 2), (1_001_000, "7", Read, 0, 1)],
-        ),
-        (
-            "tencent",
-            "1538323200,10,8,1,1283\n1538323203,20,4,0,1284\n1538323202,30,1,0,1283\n",
-            &[
-                (0, "v1283", Write, 10, 8),
-                (2_000_000_000, "v1283", Read, 30, 1),
-                (3_000_000_000, "v1284", Read, 20, 4),
-            ],
-        ),
-        (
-            "systor17",
-            "1455592560.5,0.001,R,0,1024,512\n1455592561.75,,W,1,4096,8192\n",
-            &[(0, "LUN0", Read, 2, 1), (1_250_000_000, "LUN1", Write, 8, 16)],
-        ),
-        (
-            "diskmon",
-            "0\t0.001000\t0.0\t0\tWrite\t100\t8\n1\t0.5\t0.1\t1\tRead\t7\t1\n",
-            &[(1_000_000, "disk0", Write, 100, 8), (500_000_000, "disk1", Read, 7, 1)],
-        ),
-        (
-            "fiu",
-            "70 892 a name 90320 8 W 6 0 0f\n500 892 cp 8 16 R 6 1 0f\n",
-            &[(70, "6:0", Write, 90_320, 8), (500, "6:1", Read, 8, 16)],
-        ),
-        (
-            "vscsi-csv",
-            "1,5,2a,4096,100\n1,7,28,512,3\n",
-            &[(0, "0", Write, 100, 8), (2_000_000_000, "0", Read, 3, 1)],
-        ),
-        ("mqsim", "1000 0 8 4 1\n2500 1 100 2 0\n", &[(1000, "0", Read, 8, 4), (2500, "1", Write, 100, 2)]),
-        (
-            "msr-cut",
-            "0.5 3 1024 512 1\n2 3 513 1 0\n",
-            &[(500_000, "d3", Read, 2, 1), (2_000_000, "d3", Write, 1, 1)],
-        ),
-        (
-            "spc",
-            "2,7,513,R,0.0000000015\n0,1,512,w,3\n",
-            &[(2, "asu2", Read, 7, 2), (3_000_000_000, "asu0", Write, 1, 1)],
-        ),
-        (
-            "fio",
-            "fio version 2 iolog\nf wait 1000\nf read 512 512\nf wait 2000\nf sync_file_range 0 9\nf write 0 513\n",
-            &[(1_000_000, "f", Read, 1, 1), (3_000_000, "f", Flush, 0, 0), (3_000_000, "f", Write, 0, 2)],
-        ),
-        (
-            "http",
-            "h - - [01/Jul/1995:05:30:00 +0530] \"GET /a X\" 200 1\nh - - [01/Jul/1995:00:00:01 +0000] \"GET /b X\" 200 1\n",
-            &[(0, "0", Read, 0, 1), (1_000_000_000, "0", Read, 8, 1)],
-        ),
-        (
-            "biosnoop",
-            "TIME(ms) COMM PID DISK T SECTOR BYTES LAT(ms)\n1500 a 1 sda W 8 512 0.5\n",
-            &[(1_499_500_000, "sda", Write, 8, 1)],
-        ),
-        (
-            "thesios",
-            "filename,file_offset,op_type,cache_hit,request_io_size_bytes,disk_io_size_bytes,start_time\n\
-             a,0,WRITE,1,512,4096,5\na,512,READ,0,512,4096,6\n",
-            &[(0, "0", Write, 0, 1), (1_000_000_000, "0", Read, 1, 8)],
-        ),
-        (
-            "etw",
-            "BeginHeader\nDiskFlush, TimeStamp, Process, CPU, ThreadID, IrpPtr, ElapsedTime, DiskNum\nEndHeader\n\
-             DiskFlush, 900, System (4), 0, 12, 0xf, 500, 3\n",
-            &[(400_000, "disk3", Flush, 0, 0)],
-        ),
-        ("csv,columns=time:s;op;offset;size", "1,R,1024,513\n", &[(1_000_000_000, "0", Read, 2, 2)]),
-        (
-            "csv,columns=time:s;op;lba;size:blk,hex=on",
-            "10,W,10,20\n",
-            &[(10_000_000_000, "0", Write, 16, 32)],
-        ),
-        (
-            "csv,columns=time:s=t;op=o;lba=a;size:blk=n",
-            "\"t\",\"o\",\"a\",\"n\"\n\"1\",\"W\",\"8\",\"2\"\n",
-            &[(1_000_000_000, "0", Write, 8, 2)],
-        ),
-        (
-            "csv,columns=time:s;device;op;lba;size:blk",
-            "1, sda ,R,8,8\n2,sda,R,16,8\n",
-            &[(1_000_000_000, "sda", Read, 8, 8), (2_000_000_000, "sda", Read, 16, 8)],
-        ),
-    ];
-    for (format, text, expected) in cases {
+    for (format, text, expected) in LINES {
         check(format, text.as_bytes(), expected);
     }
 }
