@@ -156,13 +156,18 @@ def generic(place: Path, target: str) -> tuple[Path, dict[str, str]]:
 
 def test_sg3_utils_reads_the_log_pages(make: Make, tmp_path: Path) -> None:
     need("sg_logs")
-    node, environment = generic(tmp_path, url(*serve(make, layer=LAYER)))
-    done = subprocess.run(
-        ["sg_logs", "--all", str(node)], env=environment, capture_output=True, text=True, timeout=60, check=False
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
+    device, port = serve(make, layer=LAYER)
+    node, environment = generic(tmp_path, url(device, port))
+    zones = [z for z in device.ask("zones")["zones"] if not z["conventional"]]
+    for line in (["sg_zone", "--open", f"--zone={zones[0]['start']}"], ["sg_logs", "--all", "--all"]):
+        done = subprocess.run(
+            [*line, str(node)], env=environment, capture_output=True, text=True, timeout=60, check=False
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
     assert "Current temperature = <not available>" in done.stdout, done.stdout
     assert "IE asc = 0x0, ascq = 0x0" in done.stdout, done.stdout
+    assert "Maximum explicitly open zones: 1" in done.stdout, done.stdout
+    assert f"Minimum empty zones: {len(zones) - 1}" in done.stdout, done.stdout
 
 
 def test_sg3_utils_reads_the_rate_of_rotation(make: Make, tmp_path: Path) -> None:

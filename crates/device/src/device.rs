@@ -14,7 +14,9 @@ use crate::raw::Raw;
 use crate::stats::{Counters, Events, Responses};
 use serde_json::{Value, json};
 use smrlab_array::ArrayState;
-use smrlab_units::{BLOCK_BYTES, Lba, SimTime, Zone, ZoneAction, ZoneCondition, ZoneLimits};
+use smrlab_units::{
+    BLOCK_BYTES, Blocks, Lba, SimTime, Zone, ZoneAction, ZoneCondition, ZoneLimits, ZoneStatistics,
+};
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -293,6 +295,19 @@ impl Device {
     /// The limits of the zones that the host keeps in order, where there are such.
     pub fn zone_limits(&self) -> Option<ZoneLimits> {
         zoned(&self.engine).and_then(Layered::zone_limits)
+    }
+
+    /// What is counted of these zones since the device was started, where there are such.
+    pub fn zone_statistics(&self) -> Option<ZoneStatistics> {
+        zoned(&self.engine).and_then(Layered::zone_statistics)
+    }
+
+    /// Whether a read of these blocks would bring data, as far as zones decide it.
+    ///
+    /// # Errors
+    /// The drive's refusal.
+    pub fn readable(&self, lba: Lba, blocks: Blocks) -> Result<()> {
+        zoned(&self.engine).map_or(Ok(()), |zoned| zoned.readable(lba, blocks))
     }
 
     /// Bytes of a physical block, which a power cut leaves as it was or writes whole.

@@ -19,7 +19,9 @@ use serde_json::{Value, json};
 use smrlab_blockmap::BlockSet;
 use smrlab_drive::{Assembled, SavedState, ScheduledDrive, TimedPlan};
 use smrlab_stl::{Capabilities, Cause, HostBuffer, HostRequest, Plan, Record};
-use smrlab_units::{Blocks, HostOp, Lba, SimTime, Zone, ZoneAction, ZoneCondition, ZoneLimits};
+use smrlab_units::{
+    Blocks, HostOp, Lba, SimTime, Zone, ZoneAction, ZoneCondition, ZoneLimits, ZoneStatistics,
+};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -102,6 +104,20 @@ impl Layered {
     /// The limits of the zones that the host keeps in order, where there are such.
     pub fn zone_limits(&self) -> Option<ZoneLimits> {
         self.table.lock().scheduled.drive().layer().facts().zones
+    }
+
+    /// What is counted of these zones.
+    pub fn zone_statistics(&self) -> Option<ZoneStatistics> {
+        self.table.lock().scheduled.drive().layer().facts().zone_statistics
+    }
+
+    /// Whether a read of these blocks brings data.
+    ///
+    /// # Errors
+    /// The drive's refusal.
+    pub fn readable(&self, lba: Lba, blocks: Blocks) -> Result<()> {
+        let answer = self.table.lock().scheduled.drive().layer().readable(lba, blocks);
+        answer.map_err(|(why, at)| DeviceError::refused(why, Some(at)))
     }
 
     /// The zones that the host keeps in order, from the one with `from` on, until `out` answers `false`.

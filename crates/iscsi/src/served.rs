@@ -7,7 +7,7 @@ use smrlab_device::config::Timing;
 use smrlab_device::{Device, DeviceError};
 use smrlab_scsi::{Change, Disk, Done, Extents, Facts, Fault, Kind, Modes, Reservations, Sense};
 use smrlab_stl::Refusal;
-use smrlab_units::{Blocks, Lba, Zone, ZoneAction};
+use smrlab_units::{Blocks, Lba, Zone, ZoneAction, ZoneStatistics};
 use std::net::TcpListener;
 use std::ops::Range;
 use std::sync::Arc;
@@ -173,6 +173,14 @@ impl Disk for Served {
 
     fn reserve(&self, change: &mut dyn FnMut(&mut Reservations)) {
         change(&mut self.reservations.write());
+    }
+
+    fn readable(&self, lba: Lba, blocks: Blocks) -> Done {
+        self.device.readable(lba, blocks).map_err(|e| fault(&e, Sense::UNRECOVERED_READ))
+    }
+
+    fn zone_statistics(&self) -> Option<ZoneStatistics> {
+        self.device.zone_statistics()
     }
 
     fn flush(&self) -> Done {

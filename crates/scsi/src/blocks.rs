@@ -2,7 +2,7 @@
 
 use crate::command::{Answer, Call};
 use crate::{MOST_BYTES, Sense, number};
-use smrlab_units::{Blocks, Lba, Zone, ZoneCondition, ZoneKind};
+use smrlab_units::{Blocks, Lba};
 use std::ops::Range;
 
 /// Descriptors that one UNMAP may have.
@@ -194,23 +194,11 @@ pub(crate) fn start_stop(call: &Call<'_>) -> Answer {
 /// PRE-FETCH: nothing is kept for later, and nothing has to be; what a read would not bring is refused. No blocks: all up to the last one.
 pub(crate) fn prefetch(call: &Call<'_>) -> Answer {
     let (lba, blocks) = span(call)?;
-    let end = if blocks.0 == 0 { call.facts().blocks } else { Blocks(lba.0 + blocks.0) };
-    let restricted = call.facts().zones().is_some_and(|limits| !limits.unrestricted_reads);
-    let (mut fault, ratio) = (None, call.facts().ratio());
-    call.disk.zones(lba, &mut |zone| {
-        if zone.start.0 >= end.0 {
-            return false;
-        }
-        let from = zone.start.max(lba);
-        let above = zone.pointer.filter(|p| restricted && p.0 < end.0.min(zone.end().0)).map(|p| p.max(from));
-        fault = match zone {
-            Zone { kind: ZoneKind::Gap, .. } => Some((Sense::GAP, from)),
-            Zone { condition: ZoneCondition::Offline, .. } => Some((Sense::ZONE_OFFLINE, from)),
-            _ => above.map(|at| (Sense::READ_INVALID, at)),
-        };
-        fault.is_none()
-    });
-    fault.map_or(Ok(Vec::new()), |(sense, at)| Err(sense.about(at.0 / ratio)))
+    let blocks = if blocks.0 == 0 { Blocks(call.facts().blocks.0 - lba.0) } else { blocks };
+    if blocks.0 > 0 {
+        call.told(call.disk.readable(lba, blocks))?;
+    }
+    Ok(Vec::new())
 }
 
 pub(crate) fn synchronize(call: &Call<'_>) -> Answer {

@@ -22,7 +22,7 @@ pub use mode::Modes;
 pub use reservations::{Keeps, Key, Reservations};
 pub use sense::Sense;
 
-use smrlab_units::{BLOCK_BYTES, Blocks, Lba, Zone, ZoneAction, ZoneLimits};
+use smrlab_units::{BLOCK_BYTES, Blocks, Lba, Zone, ZoneAction, ZoneLimits, ZoneStatistics};
 use std::ops::Range;
 
 /// The most bytes that one command moves; the page of block limits says so.
@@ -138,6 +138,15 @@ pub trait Disk {
     /// What the host is told.
     fn change(&self, lba: Lba, bytes: &mut [u8], fua: bool, change: &mut Change<'_>) -> Done;
 
+    /// Whether a read of these blocks brings data; nothing is read.
+    ///
+    /// # Errors
+    /// What the host would be told.
+    fn readable(&self, lba: Lba, blocks: Blocks) -> Done {
+        let _ = (lba, blocks);
+        Ok(())
+    }
+
     /// Makes everything acknowledged durable.
     ///
     /// # Errors
@@ -166,6 +175,11 @@ pub trait Disk {
 
     /// The zones from the one with `from` on, in order, until `out` answers `false`.
     fn zones(&self, from: Lba, out: &mut dyn FnMut(&Zone) -> bool);
+
+    /// What it counted of its zones; `None`: nothing, or it has none.
+    fn zone_statistics(&self) -> Option<ZoneStatistics> {
+        None
+    }
 
     /// What hosts changed; at first [`Modes::default`].
     fn modes(&self) -> Modes;

@@ -1,15 +1,17 @@
-//! LOG SENSE: which pages there are, the temperature, and informational exceptions. A simulated disk has no temperature, and says so.
+//! LOG SENSE: which pages there are, the temperature, informational exceptions, and statistics of zones. A simulated disk has no temperature,
+//! and says so.
 
-use crate::Sense;
 use crate::command::{Answer, Call};
+use crate::{Kind, Sense};
 
 const SUPPORTED: u8 = 0x00;
 const TEMPERATURE: u8 = 0x0d;
+const STATISTICS: u8 = 0x14;
 const EXCEPTIONS: u8 = 0x2f;
-const PAGES: [u8; 3] = [SUPPORTED, TEMPERATURE, EXCEPTIONS];
 
-/// The subpage of page 00h that lists pages with their subpages.
+/// The subpage of page 00h that lists pages with their subpages, and that of page 14h about zones.
 const ALL: u8 = 0xff;
+const ZONES: u8 = 0x01;
 /// A temperature that is not known.
 const UNKNOWN: u8 = 0xff;
 /// The control byte of a parameter: a binary list.
@@ -18,30 +20,56 @@ const LIST: u8 = 0x03;
 /// LOG SENSE. Parameters are lists, of which nothing is a threshold: which values are asked for (PC) makes no difference.
 pub(crate) fn sense(call: &Call<'_>) -> Answer {
     let (page, subpage) = (call.cdb[2] & 0x3f, call.cdb[3]);
+    let zones = zones(call);
+    let of_zones = zones.first().map(|_| [STATISTICS, ZONES]);
     // The temperature and that of reference; no additional sense code, and the temperature last read.
-    let parameters: &[&[u8]] = match page {
-        SUPPORTED => &[],
-        TEMPERATURE => &[&[0, UNKNOWN], &[0, UNKNOWN]],
-        EXCEPTIONS => &[&[0, 0, UNKNOWN]],
+    let parameters = match page {
+        SUPPORTED => Vec::new(),
+        TEMPERATURE => vec![(0, vec![0, UNKNOWN]), (1, vec![0, UNKNOWN])],
+        STATISTICS if of_zones.is_some() => zones,
+        EXCEPTIONS => vec![(0, vec![0, 0, UNKNOWN])],
         _ => return Err(Sense::at_field(2)),
     };
-    if subpage != 0 && (page, subpage) != (SUPPORTED, ALL) {
+    let listed = [[SUPPORTED, 0], [SUPPORTED, ALL], [TEMPERATURE, 0]].into_iter().chain(of_zones);
+    let listed: Vec<[u8; 2]> = listed.chain([[EXCEPTIONS, 0]]).collect();
+    if !listed.contains(&[page, subpage]) {
         return Err(Sense::at_field(3));
     }
-    let from = call.number(5, 2) as usize;
-    if from >= parameters.len().max(1) {
+    let from = call.number(5, 2);
+    if from > parameters.last().map_or(0, |p| u64::from(p.0)) {
         return Err(Sense::at_field(5));
     }
     let body: Vec<u8> = match (page, subpage) {
-        (SUPPORTED, 0) => PAGES.to_vec(),
-        (SUPPORTED, _) => [[SUPPORTED, 0], [SUPPORTED, ALL], [TEMPERATURE, 0], [EXCEPTIONS, 0]].concat(),
-        _ => (0..).zip(parameters).skip(from).flat_map(|(code, p)| parameter(code, p)).collect(),
+        (SUPPORTED, 0) => listed.iter().filter(|l| l[1] == 0).map(|l| l[0]).collect(),
+        (SUPPORTED, _) => listed.concat(),
+        _ => parameters.iter().filter(|p| u64::from(p.0) >= from).flat_map(parameter).collect(),
     };
     // SPF: the page has a subpage.
     let first = page | u8::from(subpage != 0) << 6;
     Ok([&[first, subpage, 0, body.len() as u8], &body[..]].concat())
 }
 
-fn parameter(code: u8, value: &[u8]) -> Vec<u8> {
-    [&[0, code, LIST, value.len() as u8], value].concat()
+/// What is counted of zones. Of zones that were not written in order a host-aware disk counts neither the most nor those beyond what it recommends.
+fn zones(call: &Call<'_>) -> Vec<(u8, Vec<u8>)> {
+    let Some(s) = call.disk.zone_statistics() else { return Vec::new() };
+    let none = (!matches!(call.facts().kind, Kind::HostAware(_))).then_some(0);
+    let counts = [
+        Some(s.most_open),
+        Some(s.most_explicit),
+        Some(s.most_implicit),
+        Some(s.least_empty),
+        none,
+        Some(s.emptied),
+        Some(s.suboptimal),
+        none,
+        Some(s.failed_opens),
+        Some(s.refused_reads),
+        Some(s.refused_writes),
+    ];
+    let known = (0..).zip(counts).filter_map(|(code, n)| Some((code, n?)));
+    known.map(|(code, n)| (code, u64::from(n).to_be_bytes().to_vec())).collect()
+}
+
+fn parameter((code, value): &(u8, Vec<u8>)) -> Vec<u8> {
+    [&[0, *code, LIST, value.len() as u8], &value[..]].concat()
 }

@@ -61,7 +61,7 @@ fn wanted(option: u8) -> Option<fn(&Zone) -> bool> {
     Some(with)
 }
 
-/// REPORT ZONES: a header of 64 bytes, and 64 bytes a zone.
+/// REPORT ZONES: a header of 64 bytes, which has the distance of zones where there are gaps, and 64 bytes a zone.
 pub(crate) fn report(call: &Call<'_>) -> Answer {
     let (facts, start) = (call.facts(), call.number(2, 8));
     let wanted = wanted(call.byte(14) & 0x3f).ok_or(Sense::at_field(14))?;
@@ -85,6 +85,9 @@ pub(crate) fn report(call: &Call<'_>) -> Answer {
     data[..4].copy_from_slice(&u32::try_from(counted * 64).unwrap_or(u32::MAX).to_be_bytes());
     data[4] = alike.same();
     data[8..16].copy_from_slice(&(facts.logical_blocks() - 1).to_be_bytes());
+    if let Some(pitch) = facts.zones().and_then(|limits| limits.pitch) {
+        data[16..24].copy_from_slice(&(pitch.0 / ratio).to_be_bytes());
+    }
     Ok(data)
 }
 

@@ -2,7 +2,9 @@
 
 use crate::{Counted, HostRequest, Plan, Refusal};
 use smrlab_disk::Bands;
-use smrlab_units::{Blocks, Dir, Lba, Pba, SimTime, Zone, ZoneCondition, ZoneCounts, ZoneLimits};
+use smrlab_units::{
+    Blocks, Dir, Lba, Pba, SimTime, Zone, ZoneCondition, ZoneCounts, ZoneLimits, ZoneStatistics,
+};
 use std::ops::Range;
 
 /// One durable change of a layer's state, in the layer's own code: `tag` says which kind, `words` what.
@@ -52,6 +54,8 @@ pub struct Facts<'a> {
     pub zones: Option<ZoneLimits>,
     /// How many of these zones are in which condition.
     pub zone_counts: Option<ZoneCounts>,
+    /// What happened to them since the layer was built.
+    pub zone_statistics: Option<ZoneStatistics>,
 }
 
 impl Facts<'_> {
@@ -206,6 +210,15 @@ pub trait TranslationLayer: Send {
     /// knows.
     fn zones(&self, from: Lba, out: &mut dyn FnMut(&Zone) -> bool) {
         let _ = (from, out);
+    }
+
+    /// Whether a read of these blocks brings data.
+    ///
+    /// # Errors
+    /// Why it would be refused, and the block that stands against it.
+    fn readable(&self, lba: Lba, blocks: Blocks) -> Result<(), (Refusal, Lba)> {
+        let _ = (lba, blocks);
+        Ok(())
     }
 
     /// Makes the zone with this block read-only or offline, as a failing head does; `false`: there is none with a write

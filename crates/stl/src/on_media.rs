@@ -238,6 +238,10 @@ impl TranslationLayer for OnMedia {
         self.inner.zones(from, out);
     }
 
+    fn readable(&self, lba: Lba, blocks: Blocks) -> Result<(), (Refusal, Lba)> {
+        self.inner.readable(lba, blocks)
+    }
+
     fn fail_zone(&mut self, zone: Lba, condition: ZoneCondition, plan: &mut Plan) -> bool {
         let mut failed = false;
         self.planned(plan, |inner, plan| failed = inner.fail_zone(zone, condition, plan));

@@ -20,4 +20,6 @@ pub use quantity::{
 };
 pub use stalls::Stalls;
 pub use time::SimTime;
-pub use zone::{PreferredZones, Zone, ZoneAction, ZoneCondition, ZoneCounts, ZoneKind, ZoneLimits};
+pub use zone::{
+    PreferredZones, Zone, ZoneAction, ZoneCondition, ZoneCounts, ZoneKind, ZoneLimits, ZoneStatistics,
+};

@@ -117,6 +117,29 @@ impl std::ops::Add for ZoneCounts {
     }
 }
 
+/// What a zoned drive counts of its zones since it was switched on, as ZBC-2 has it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ZoneStatistics {
+    /// The most zones that were open at once.
+    pub most_open: u32,
+    /// The same of zones that the host opened.
+    pub most_explicit: u32,
+    /// The same of zones that writes opened.
+    pub most_implicit: u32,
+    /// The fewest zones that were empty at once.
+    pub least_empty: u32,
+    /// Zones that became empty.
+    pub emptied: u32,
+    /// Writes to zones that prefer sequential writes, not at the write pointer.
+    pub suboptimal: u32,
+    /// Commands to open a zone that found no room.
+    pub failed_opens: u32,
+    /// Reads that zones refused: beyond a zone's end, or above a write pointer.
+    pub refused_reads: u32,
+    /// Writes that zones refused: not at the write pointer, over a zone's end, to a full one, or of one too many.
+    pub refused_writes: u32,
+}
+
 /// How many zones a host-aware drive recommends to use at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PreferredZones {

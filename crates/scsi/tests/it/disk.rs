@@ -3,7 +3,9 @@
 use smrlab_scsi::{
     Change, Disk, Done, Extents, Facts, Kind, Modes, Refused, Reservations, Sense, data_out, execute,
 };
-use smrlab_units::{Blocks, Lba, PreferredZones, Zone, ZoneAction, ZoneCondition, ZoneKind, ZoneLimits};
+use smrlab_units::{
+    Blocks, Lba, PreferredZones, Zone, ZoneAction, ZoneCondition, ZoneKind, ZoneLimits, ZoneStatistics,
+};
 use std::cell::{Cell, RefCell};
 use std::ops::Range;
 
@@ -22,6 +24,9 @@ pub(crate) struct Memory {
     pub facts: Facts,
     pub bytes: RefCell<Vec<u8>>,
     pub zones: Vec<Zone>,
+    pub statistics: Option<ZoneStatistics>,
+    /// The blocks of which it was asked whether they can be read.
+    pub readable: RefCell<Vec<(u64, u64)>>,
     pub acted: RefCell<Vec<(ZoneAction, Option<Range<Lba>>)>>,
     pub modes: Cell<Modes>,
     pub reservations: RefCell<Reservations>,
@@ -49,6 +54,8 @@ impl Memory {
             facts,
             bytes: RefCell::new(vec![0; blocks as usize * 512]),
             zones: Vec::new(),
+            statistics: None,
+            readable: RefCell::default(),
             acted: RefCell::default(),
             modes: Cell::default(),
             reservations: RefCell::default(),
@@ -141,6 +148,15 @@ impl Disk for Memory {
             }
         }
         Ok(())
+    }
+
+    fn readable(&self, lba: Lba, blocks: Blocks) -> Done {
+        self.readable.borrow_mut().push((lba.0, blocks.0));
+        self.done()
+    }
+
+    fn zone_statistics(&self) -> Option<ZoneStatistics> {
+        self.statistics
     }
 
     fn modes(&self) -> Modes {

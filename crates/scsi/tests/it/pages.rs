@@ -51,6 +51,11 @@ fn pages_of_vital_product_data() {
     limits.pitch = Some(smrlab_units::Blocks(0x0108));
     gaps.facts.logical = 4096;
     assert_eq!(vital(&gaps, 0xb6)[23..32], [0x08, 0, 0, 0, 0, 0, 0, 0, 0x21], "constant distance of starts");
+    let report = |disk: &Memory| disk.ask(&[0x95, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 64, 0, 0]).unwrap();
+    assert_eq!(
+        (report(&zoned)[16..24] == [0; 8], report(&gaps)[16..24] == [0, 0, 0, 0, 0, 0, 0, 0x21]),
+        (true, true)
+    );
 }
 
 #[test]
@@ -125,11 +130,50 @@ fn log_pages() {
     assert_eq!(told(0x2f, 0, 0, 255).unwrap(), [0x2f, 0, 0, 7, 0, 0, 0x03, 3, 0, 0, 0xff]);
     assert_eq!(disk.ask(&[0x4d, 0, 0x0d, 0, 0, 0, 0, 0, 255, 0]).unwrap(), temperature, "whatever PC is");
     let refused = |cdb: [u8; 10]| disk.ask(&cdb).unwrap_err().field;
+    assert_eq!(refused([0x4d, 0, 0x54, 1, 0, 0, 0, 0, 255, 0]), Some(2), "no zones");
     assert_eq!(refused([0x4d, 1, 0x40, 0, 0, 0, 0, 0, 255, 0]), Some(1), "nothing is saved");
     assert_eq!(refused([0x4d, 0, 0x42, 0, 0, 0, 0, 0, 255, 0]), Some(2), "no such page");
     assert_eq!(refused([0x4d, 0, 0x4d, 1, 0, 0, 0, 0, 255, 0]), Some(3), "no such subpage");
     assert_eq!(refused([0x4d, 0, 0x4d, 0, 0, 0, 2, 0, 255, 0]), Some(5), "no such parameter");
     assert_eq!(refused([0x4d, 0, 0x40, 0, 0, 0, 1, 0, 255, 0]), Some(5));
+}
+
+#[test]
+fn a_page_of_what_is_counted_of_zones() {
+    let counted = smrlab_units::ZoneStatistics {
+        most_open: 3,
+        most_explicit: 1,
+        most_implicit: 2,
+        least_empty: 70_000,
+        emptied: 5,
+        suboptimal: 6,
+        failed_opens: 8,
+        refused_reads: 9,
+        refused_writes: 10,
+    };
+    let of = |mut disk: Memory, page: u8, subpage, from| {
+        disk.statistics = Some(counted);
+        disk.ask(&[0x4d, 0, 0x40 | page, subpage, 0, 0, from, 0, 255, 0])
+    };
+    let values = |data: &[u8]| -> Vec<(u8, u32)> {
+        assert_eq!((data[..3].to_vec(), data[3] as usize), (vec![0x54, 1, 0], data.len() - 4));
+        let each = |p: &[u8]| {
+            assert_eq!((p[0], p[2..8].to_vec()), (0, vec![0x03, 8, 0, 0, 0, 0]));
+            (p[1], u32::from_be_bytes(p[8..12].try_into().unwrap()))
+        };
+        data[4..].chunks(12).map(each).collect()
+    };
+    let required = values(&of(Memory::zoned(), 0x14, 1, 0).unwrap());
+    let all = [(0, 3), (1, 1), (2, 2), (3, 70_000), (4, 0), (5, 5), (6, 6), (7, 0), (8, 8), (9, 9), (10, 10)];
+    assert_eq!(required, all);
+    let counted: Vec<_> = all.into_iter().filter(|(code, _)| ![4, 7].contains(code)).collect();
+    assert_eq!(values(&of(Memory::aware(), 0x14, 1, 0).unwrap()), counted, "not counted there");
+    assert_eq!(values(&of(Memory::aware(), 0x14, 1, 7).unwrap()), counted[6..]);
+    assert_eq!(of(Memory::zoned(), 0x14, 1, 11).unwrap_err().field, Some(5));
+    assert_eq!(of(Memory::zoned(), 0x14, 0, 0).unwrap_err().field, Some(3), "nothing else is counted");
+    assert_eq!(of(Memory::zoned(), 0, 0, 0).unwrap()[4..], [0x00, 0x0d, 0x2f]);
+    let subpages = of(Memory::zoned(), 0, 0xff, 0).unwrap();
+    assert_eq!(subpages[4..], [0x00, 0, 0x00, 0xff, 0x0d, 0, 0x14, 1, 0x2f, 0]);
 }
 
 /// MODE SELECT(6) or (10) of one page, without a descriptor.

@@ -4,6 +4,7 @@ mod aware;
 mod aware_entry;
 mod entry;
 mod places;
+mod statistics;
 mod table;
 
 pub use aware_entry::ENTRY as ENTRY_HOST_AWARE;
@@ -72,6 +73,19 @@ impl Zoned {
         }
         // Behind a zone that is written to its end another one begins: its own condition refuses.
         Ok(Lba(Some(table.readable(zone)).filter(|at| *at < span.end).unwrap_or(lba.0)))
+    }
+
+    /// Does to the zones what a request does, unless it is refused; answers whether it changes one that has a write pointer.
+    fn judge(table: &mut Table, r: &HostRequest, zeroes: bool) -> Result<bool, (Refusal, Lba)> {
+        let at = match r.op {
+            HostOp::Flush | HostOp::Discard => return Ok(false),
+            HostOp::Read => return table.may_read(r.lba, r.blocks, zeroes).map(|()| false),
+            HostOp::Zone(action) => return table.act(action, r, &mut |_, _| {}).map(|()| true),
+            HostOp::Append => Self::append_at(table, r.lba)?,
+            HostOp::Write => r.lba,
+        };
+        table.may_write(at, r.blocks)?;
+        Ok(table.wrote(at, r.blocks).is_some())
     }
 
     /// Calls `each` with the parts of a range that lie in one zone, or in the gap behind it: zone, first block, blocks.
@@ -164,6 +178,9 @@ impl TranslationLayer for Zoned {
             HostOp::Zone(action) => self.act(action, r, plan),
             HostOp::Flush | HostOp::Discard => {}
         }
+        if let Some(why) = plan.refusal() {
+            self.table.refused(r.op, why);
+        }
     }
 
     fn locate(&self, r: &HostRequest) -> Option<(Pba, Dir)> {
@@ -187,27 +204,12 @@ impl TranslationLayer for Zoned {
     }
 
     fn admit(&mut self, r: &HostRequest) -> Result<Range<u64>, (Refusal, Lba)> {
-        let span = r.lba.span(r.blocks);
-        if matches!(r.op, HostOp::Flush | HostOp::Discard) {
-            return Ok(span);
-        }
         let table = self.admitted.get_or_insert_with(|| self.table.hand_over_limits());
-        let at = match r.op {
-            HostOp::Read => {
-                return table.may_read(r.lba, r.blocks, self.limits.unrestricted_reads).map(|()| span);
-            }
-            HostOp::Zone(action) => {
-                table.act(action, r, &mut |_, _| {})?;
-                r.lba
-            }
-            HostOp::Append => Self::append_at(table, r.lba)?,
-            _ => r.lba,
-        };
-        if !matches!(r.op, HostOp::Zone(_)) {
-            table.may_write(at, r.blocks)?;
-            if table.wrote(at, r.blocks).is_none() {
-                return Ok(span);
-            }
+        let changes = Self::judge(table, r, self.limits.unrestricted_reads);
+        let changes = changes.inspect_err(|(why, _)| table.refused(r.op, *why))?;
+        let span = r.lba.span(r.blocks);
+        if !changes {
+            return Ok(span);
         }
         Ok(self.zones_around(&span))
     }
@@ -229,6 +231,7 @@ impl TranslationLayer for Zoned {
                 self.table.restore(zone, ZoneState { condition: condition(number), written });
             }
         }
+        self.table.count_anew();
     }
 
     fn checkpoint(&self, out: &mut dyn FnMut(Record)) {
@@ -248,6 +251,10 @@ impl TranslationLayer for Zoned {
         self.known().report(from, out);
     }
 
+    fn readable(&self, lba: Lba, blocks: Blocks) -> Result<(), (Refusal, Lba)> {
+        self.known().may_read(lba, blocks, self.limits.unrestricted_reads)
+    }
+
     fn fail_zone(&mut self, zone: Lba, condition: ZoneCondition, plan: &mut Plan) -> bool {
         let zone = self.table.shape.zone_of(zone.0);
         let failed = self.table.fail(zone, condition);
@@ -259,8 +266,10 @@ impl TranslationLayer for Zoned {
     }
 
     fn facts(&self) -> Facts<'_> {
-        let zone_counts = Some(self.known().counts());
-        Facts { bands: Some(&self.places.bands), zones: Some(self.limits), zone_counts, ..Facts::default() }
+        let known = self.known();
+        let (zone_counts, zone_statistics) = (Some(known.counts()), Some(known.statistics));
+        let (bands, zones) = (Some(&self.places.bands), Some(self.limits));
+        Facts { bands, zones, zone_counts, zone_statistics, ..Facts::default() }
     }
 
     fn map_bytes(&self) -> u64 {

@@ -201,6 +201,7 @@ struct Rig {
     records: Vec<Record>,
     model: Model,
     non_sequential: u64,
+    suboptimal: u32,
 }
 
 impl Rig {
@@ -208,7 +209,15 @@ impl Rig {
         let layer = build(drive)?;
         let medium = PlainMedium::new(drive.geometry(), drive.interference());
         let model = Model::of(&*layer);
-        Some(Self { drive: drive.clone(), layer, medium, records: Vec::new(), model, non_sequential: 0 })
+        Some(Self {
+            drive: drive.clone(),
+            layer,
+            medium,
+            records: Vec::new(),
+            model,
+            non_sequential: 0,
+            suboptimal: 0,
+        })
     }
 
     fn random_command(&self, rng: &mut Rng) -> HostRequest {
@@ -254,6 +263,11 @@ impl Rig {
         let Ok(()) = Executor::default().run(&plan, host, &mut self.medium);
         assert!(data == wanted, "{r:?} reads other bytes");
         self.records.extend(plan.records().iter().map(|r| r.1));
+        // Counted are writes that do not begin at the write pointer of their zone.
+        let first = self.model.zones.iter().find(|z| z.span.contains(&r.lba.0)).expect("in a zone");
+        let at_pointer = first.condition == CONVENTIONAL || r.lba.0 == first.span.start + first.written;
+        self.suboptimal += u32::from(r.op == HostOp::Write && !at_pointer);
+        assert_eq!(self.layer.facts().zone_statistics.map(|s| s.suboptimal), Some(self.suboptimal));
         self.model = next;
         same_zones(&*self.layer, &self.model, &format!("{r:?}"));
         self.layer.zones(Lba(0), &mut |z| {

@@ -5,7 +5,7 @@ use crate::zones_model::{BLOCK, Model, Zone, read_zone, same_zones};
 use smrlab_disk::{DriveModel, Interference};
 use smrlab_stl::{BuildContext, Executor, HostBuffer, HostRequest, OpId, Plan, Record, TranslationLayer};
 use smrlab_testkit::{PlainMedium, Rng, cases, drives};
-use smrlab_units::{HostOp, Pba, SimTime, ZoneKind};
+use smrlab_units::{HostOp, Pba, SimTime, ZoneAction, ZoneKind, ZoneStatistics};
 use std::sync::Arc;
 
 struct Rig {
@@ -16,6 +16,7 @@ struct Rig {
     records: Vec<Record>,
     plan: Plan,
     model: Model,
+    counted: ZoneStatistics,
 }
 
 impl Rig {
@@ -24,7 +25,32 @@ impl Rig {
         let medium = PlainMedium::new(drive.geometry(), drive.interference());
         let model = Model::of(&*layer, limits, !text.contains("urswrz=off"));
         let (drive, plan) = (drive.clone(), Plan::new(true, true));
-        Self { text, drive, layer, medium, records: Vec::new(), plan, model }
+        let counted = ZoneStatistics { least_empty: u32::MAX, ..ZoneStatistics::default() };
+        let mut rig = Self { text, drive, layer, medium, records: Vec::new(), plan, model, counted };
+        rig.count(None, &rig.model.clone());
+        rig
+    }
+
+    /// What the drive counts of a command, and whether it was refused, by the zones before it and now.
+    fn count(&mut self, r: Option<(HostOp, &str)>, before: &Model) {
+        let (zones, s) = (&self.model.zones, &mut self.counted);
+        let of = |condition: &str| zones.iter().filter(|z| z.condition == condition).count() as u32;
+        let (explicit, implicit) = (of("explicitly-open"), of("implicitly-open"));
+        s.most_explicit = s.most_explicit.max(explicit);
+        s.most_implicit = s.most_implicit.max(implicit);
+        s.most_open = s.most_open.max(explicit + implicit);
+        s.least_empty = s.least_empty.min(of("empty"));
+        let held = |z: &Zone| !z.bytes.is_empty() || z.condition == "full";
+        s.emptied +=
+            before.zones.iter().zip(zones).filter(|(b, now)| held(b) && now.condition == "empty").count()
+                as u32;
+        match r {
+            Some((HostOp::Read, _)) => s.refused_reads += 1,
+            Some((HostOp::Write | HostOp::Append, why)) if why != "unsupported" => s.refused_writes += 1,
+            Some((HostOp::Zone(ZoneAction::Open), "too-many-open")) => s.failed_opens += 1,
+            _ => {}
+        }
+        assert_eq!(self.layer.facts().zone_statistics, Some(self.counted), "{r:?}");
     }
 
     /// Does a command, with the layer and with the model, and compares; `cuts` also cuts the power everywhere in it.
@@ -56,7 +82,8 @@ impl Rig {
             let Ok(()) = Executor::default().run(&self.plan, host, &mut self.medium);
         }
         self.records.extend(self.plan.records().iter().map(|r| r.1));
-        self.model = next;
+        let before = std::mem::replace(&mut self.model, next);
+        self.count(refused.map(|why| (r.op, why)), &before);
         same_zones(&*self.layer, &self.model, &format!("{r:?}"));
         refused
     }
@@ -104,6 +131,8 @@ impl Rig {
         let mut model = model.clone();
         model.zones.iter_mut().for_each(Zone::rest);
         same_zones(&*layer, &model, "a power cut");
+        let counted = layer.facts().zone_statistics.expect("it has zones");
+        assert_eq!((counted.most_open, counted.emptied), (0, 0), "it is counted from there on");
         for zone in
             model.zones.iter().filter(|z| !z.gap && (!z.conventional() || z.start + z.blocks <= r.lba.0))
         {

@@ -25,6 +25,7 @@ impl HostAware {
     fn act(&mut self, action: ZoneAction, r: &HostRequest, plan: &mut Plan) {
         let mut changed = Vec::new();
         if let Err((why, at)) = self.table.act(action, r, &mut |zone, state| changed.push((zone, state))) {
+            self.table.refused(r.op, why);
             return plan.refuse(why, at);
         }
         for (zone, state) in changed {
@@ -57,6 +58,7 @@ impl TranslationLayer for HostAware {
         }
         self.cache.submit(now, r, plan);
         if r.op == HostOp::Write {
+            self.table.count_write(r.lba);
             self.table.wrote_anywhere(r.lba, r.blocks);
         }
     }
@@ -99,6 +101,7 @@ impl TranslationLayer for HostAware {
         for (zone, state) in open {
             self.table.restore(zone, ZoneState { condition: at_rest(state), ..state });
         }
+        self.table.count_anew();
     }
 
     fn checkpoint(&self, out: &mut dyn FnMut(Record)) {
@@ -117,6 +120,10 @@ impl TranslationLayer for HostAware {
         });
     }
 
+    fn readable(&self, lba: Lba, blocks: Blocks) -> Result<(), (Refusal, Lba)> {
+        self.table.may_read(lba, blocks, self.limits.unrestricted_reads)
+    }
+
     fn fail_zone(&mut self, zone: Lba, condition: ZoneCondition, plan: &mut Plan) -> bool {
         let zone = self.table.shape.zone_of(zone.0);
         let failed = self.table.fail(zone, condition);
@@ -127,7 +134,8 @@ impl TranslationLayer for HostAware {
     }
 
     fn facts(&self) -> Facts<'_> {
-        Facts { zones: Some(self.limits), zone_counts: Some(self.table.counts()), ..self.cache.facts() }
+        let (zone_counts, zone_statistics) = (Some(self.table.counts()), Some(self.table.statistics));
+        Facts { zones: Some(self.limits), zone_counts, zone_statistics, ..self.cache.facts() }
     }
 
     fn map_bytes(&self) -> u64 {

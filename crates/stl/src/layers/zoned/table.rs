@@ -1,7 +1,7 @@
 //! The state machine of the zones: conditions, write pointers, the limit of open zones. It knows nothing of the medium.
 
 use crate::{HostRequest, Refusal};
-use smrlab_units::{Blocks, Lba, Zone, ZoneAction, ZoneCondition, ZoneCounts, ZoneKind};
+use smrlab_units::{Blocks, Lba, Zone, ZoneAction, ZoneCondition, ZoneCounts, ZoneKind, ZoneStatistics};
 use std::collections::VecDeque;
 use std::ops::Range;
 
@@ -78,12 +78,14 @@ pub(super) struct Table {
     states: Vec<ZoneState>,
     /// Zones that a write opened, the one that was opened longest ago first.
     implicit: VecDeque<u64>,
-    explicit: u64,
+    pub explicit: u64,
     closed: u64,
     empty: u64,
     full: u64,
     /// How often a zone was closed to make room for another one.
     pub evicted: u64,
+    /// What is told of all of it since the drive was switched on.
+    pub statistics: ZoneStatistics,
 }
 
 impl Table {
@@ -91,8 +93,11 @@ impl Table {
     pub(super) fn new(shape: Shape) -> Self {
         let empty = shape.zones() - shape.conventional;
         let states = vec![FRESH; empty as usize];
-        let (implicit, explicit, closed, full) = Default::default();
-        Self { shape, states, implicit, explicit, closed, empty, full, evicted: 0 }
+        let (implicit, explicit, closed, full, statistics) = Default::default();
+        let mut table =
+            Self { shape, states, implicit, explicit, closed, empty, full, evicted: 0, statistics };
+        table.count_anew();
+        table
     }
 
     /// How a zone is; `None`: it has no write pointer.
@@ -198,6 +203,7 @@ impl Table {
             Full => self.full += 1,
             _ => {}
         }
+        self.count_conditions();
     }
 
     /// Puts a zone into the state of a record. After a power cut nothing is open.
@@ -443,6 +449,7 @@ impl Table {
         let Some(from) = self.state(zone) else { return };
         self.set(zone, to);
         if (at_rest(from), from.written) != (at_rest(to), to.written) {
+            self.statistics.emptied = self.statistics.emptied.saturating_add(u32::from(to == FRESH));
             changed(zone, to);
         }
     }
