@@ -10,11 +10,13 @@ pub(crate) struct Fake<F> {
     /// Every access.
     pub asked: Vec<(Dir, u64, u64)>,
     pub ends: F,
+    /// What a flush takes.
+    pub flush: u64,
 }
 
 impl<F: FnMut(Dir, u64, u64, u64) -> u64> Fake<F> {
     pub(crate) fn new(blocks: u64, ends: F) -> Self {
-        Self { blocks, now: 0, asked: Vec::new(), ends }
+        Self { blocks, now: 0, asked: Vec::new(), ends, flush: 0 }
     }
 }
 
@@ -32,7 +34,9 @@ impl<F: FnMut(Dir, u64, u64, u64) -> u64> TimedTarget for Fake<F> {
     }
 
     fn flush(&mut self) -> Result<Timing, TargetError> {
-        Ok(Timing { start: SimTime(self.now), end: SimTime(self.now) })
+        let start = SimTime(self.now);
+        self.now += self.flush;
+        Ok(Timing { start, end: SimTime(self.now) })
     }
 
     fn pause(&mut self, span: SimTime) {

@@ -35,6 +35,21 @@ fn a_flush_is_a_request() {
     assert_eq!(dial.now(), SimTime(5_002_000));
 }
 
+/// A write is over when it is on the medium; an angle is that of the block named last, from the one named first.
+#[test]
+fn writes_take_their_flush_along_and_angles_have_a_sign() {
+    let mut target = Fake { flush: 700, ..Fake::new(100, |_, _, _, now| now + 1000) };
+    let mut quiet = Quiet;
+    let written = Dial::new(&mut target, &mut quiet).write(5, 1).unwrap();
+    assert_eq!(written, Timing { start: SimTime(0), end: SimTime(1700) });
+    let mut target = Fake::new(100, |_, lba, _, now| passes(lba as f64 / 100.0, now));
+    let mut dial = Dial::new(&mut target, &mut quiet);
+    dial.set_period(TURN as f64, 0.0);
+    for (from, to, turned) in [(10, 30, 0.2), (30, 10, -0.2), (10, 90, -0.2), (90, 10, 0.2)] {
+        assert!((dial.between(from, to, 2).unwrap() - turned).abs() < 1e-9, "{from} to {to}");
+    }
+}
+
 #[test]
 fn two_sittings_add_up_and_the_noise_is_the_last_that_was_measured() {
     let of = |n: u64, noise_ns| Quality {

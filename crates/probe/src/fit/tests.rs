@@ -1,7 +1,7 @@
 //! Drives made of measurements against the drives that were measured.
 
 use super::*;
-use crate::geometry::{ExtractOptions, extract};
+use crate::geometry::{ExtractOptions, Measured, Seeks, extract};
 use crate::{Quiet, SimTarget, TimedTarget};
 use smrlab_disk::DriveModel;
 use smrlab_disk::model::load;
@@ -23,6 +23,10 @@ fn measured(model: &DriveModel) -> Extraction {
     let mut out = Extraction::new(t.blocks().0);
     let options = ExtractOptions { destroy: true, ..ExtractOptions::default() };
     extract(&mut t, &mut Quiet, options, &mut out, &mut |_| ()).unwrap();
+    // A further sitting has nothing to measure and forgets nothing.
+    let before = out.quality.requests;
+    extract(&mut t, &mut Quiet, options, &mut out, &mut |_| ()).unwrap();
+    assert!(before > 0 && out.quality.requests >= before, "{before}, then {}", out.quality.requests);
     out
 }
 
@@ -35,6 +39,92 @@ fn an_extraction_is_what_the_drive_file_says() {
             |e: &Extraction| e.zones.iter().map(|z| (z.first_lba, z.tracks, z.usable)).collect::<Vec<_>>();
         assert_eq!(zones(&found), zones(&truth));
         assert_eq!(found.skew.unwrap().order, truth.skew.unwrap().order);
+    }
+}
+
+fn exact(value: f64) -> Measured {
+    Measured { value, spread: 1e-4 }
+}
+
+/// Tracks that get longer, on two surfaces by cylinders: the drive begins inside, and its zones turn round.
+#[test]
+fn an_extraction_by_hand_becomes_its_drive() {
+    let zone = |tracks, usable, sectors, slips| Zone {
+        first_lba: 0,
+        blocks: tracks * usable,
+        first_track: 0,
+        tracks,
+        usable,
+        sectors,
+        sectors_exact: sectors as f64,
+        slips,
+        jump: 0.0,
+    };
+    let mut e = Extraction::new(348_990);
+    (e.rpm, e.complete, e.zones) =
+        (Some(exact(7200.4)), true, vec![zone(201, 990, 1000, 0), zone(100, 1500, 1500, 7)]);
+    let skew = |order| Skews { order, cylinder: exact(0.25), track: Some(exact(0.875)), period_tracks: 4.0 };
+    e.skew = Some(skew(Order::Cylinder { surfaces: 2 }));
+    e.seek = Some(Seeks {
+        read_overhead_ns: 3e5,
+        spread_ns: 1e3,
+        read: vec![(1, 1e6), (100, 4e6)],
+        write: vec![(1, 2e6), (100, 5e6)],
+        read_by_direction: [Vec::new(), Vec::new()],
+        write_by_direction: [Vec::new(), Vec::new()],
+        write_overhead_ns: Some(4e5),
+        head_switch_ns: Some(7e5),
+    });
+    let fitted = from_extraction(&e, "x").unwrap();
+    let zones = |f: &Fitted| {
+        let of = |z: &ZoneSpec| (z.cylinders, z.sectors, z.spare_sectors);
+        f.spec.geometry.zones.iter().map(of).collect::<Vec<_>>()
+    };
+    let (g, m) = (&fitted.spec.geometry, &fitted.spec.mechanics);
+    assert_eq!(zones(&fitted), [(50, 1500, 0), (101, 1000, 10)], "a cylinder that is cut is one");
+    assert_eq!((g.surfaces, g.layout, g.toward), (2, Layout::Cylinder { alternate: false }, Toward::Outer));
+    assert_eq!((g.cylinder_skew, g.track_skew, m.rpm), (REVOLUTION / 4, REVOLUTION / 8 * 7, 7200));
+    let times = [m.read_overhead, m.write_overhead, m.write_settle, m.head_switch];
+    assert_eq!(times, [300, 400, 0, 700].map(SimTime::from_us));
+    let table =
+        |ms: [u64; 2]| SeekCurve::Table(vec![(1, SimTime::from_ms(ms[0])), (100, SimTime::from_ms(ms[1]))]);
+    assert_eq!((&m.read_seek, &m.write_seek), (&table([1, 4]), &table([2, 5])));
+    assert!(matches!(fitted.spec.interference, Interference::Physical(p) if (p.s_id, p.s_od) == (1, 2)));
+    // The longest place that fits says where a number is from.
+    let from = |field: &str| fitted.origin(field);
+    assert_eq!(from("mechanics.rpm"), ("measured", "7200.4000 +- 1.0e-4".to_owned()));
+    assert!(
+        from("geometry.zones").1.ends_with("7 slipped sectors are left out")
+            && from("capacity").0 == "assumed"
+    );
+    assert_eq!(["geometry.layout", "mechanics.write_settle"].map(|f| from(f).0), ["measured"; 2]);
+    let skews = of_drive(&DriveModel::from_toml(&fitted.toml()).unwrap()).unwrap().skew.unwrap();
+    assert_eq!((skews.order, skews.cylinder.value), (Order::Cylinder { surfaces: 2 }, 0.25));
+    assert_eq!(skews.track.unwrap().value, 0.875);
+    // Writes that were not allowed are taken to be as reads; surfaces one after the other share the tracks.
+    e.seek.iter_mut().for_each(|s| (s.write_overhead_ns, s.head_switch_ns) = (None, None));
+    e.skew = Some(skew(Order::Surface { surfaces: 2 }));
+    let fitted = from_extraction(&e, "x").unwrap();
+    let m = &fitted.spec.mechanics;
+    assert_eq!((zones(&fitted), fitted.spec.geometry.toward), (vec![(150, 1000, 10)], Toward::Inner));
+    assert_eq!(
+        (&m.write_seek, m.write_overhead, m.head_switch),
+        (&m.read_seek, m.read_overhead, SimTime::ZERO)
+    );
+    let assumed = ["mechanics.write_seek", "mechanics.head_switch"].map(|f| fitted.origin(f).0);
+    assert_eq!(assumed, ["assumed"; 2]);
+}
+
+/// What an exact extraction of a drive says is that drive again.
+#[test]
+fn a_drive_goes_round_through_its_extraction() {
+    for name in ["modern-7200", "tiny"] {
+        let (model, truth) = (model(name), of_drive(&model(name)).unwrap());
+        let again = DriveModel::from_toml(&from_extraction(&truth, "again").unwrap().toml()).unwrap();
+        let (was, is) = (&model.spec().geometry, &again.spec().geometry);
+        assert_eq!((was.surfaces, was.layout, was.toward), (is.surfaces, is.layout, is.toward), "{name}");
+        assert_eq!((was.cylinder_skew, was.track_skew), (is.cylinder_skew, is.track_skew), "{name}");
+        assert_eq!(of_drive(&again).unwrap().zones, truth.zones, "{name}");
     }
 }
 
@@ -91,6 +181,26 @@ fn the_papers_text_form_becomes_a_drive() {
     let drive = DriveModel::from_toml(&text).unwrap();
     assert_eq!(drive.geometry().blocks().0, 2500 * 1800 + 1500 * 1500);
     assert_eq!(fit.paper.1.len(), 18);
+}
+
+/// Tracks that are not there leave no step; the speed that is given counts; eight tracks are enough.
+#[test]
+fn a_text_with_gaps_says_the_same() {
+    let gaps: String = dig_text()
+        .lines()
+        .filter(|l| !l.contains("1800") || l.len() % 3 > 0)
+        .flat_map(|l| [l, "\n"])
+        .collect();
+    let [whole, gaps] = [dig_text(), gaps].map(|text| dig::rotation(&dig::parse(&text).unwrap()).unwrap());
+    assert!((whole.0 - gaps.0).abs() < 0.5 && (whole.1 - 0.04).abs() < 1e-4, "{whole:?} {gaps:?}");
+    assert!((gaps.1 - 0.04).abs() < 1e-4, "{gaps:?}");
+    let fit =
+        from_dig(&dig::parse(&dig_text()).unwrap(), "pmr", Paper::default(), false, Some(7100.0)).unwrap();
+    let (g, m) = (&fit.fitted.spec.geometry, &fit.fitted.spec.mechanics);
+    assert_eq!((g.track_skew, m.rpm), (0, 7100));
+    assert!((g.cylinder_skew as f64 / REVOLUTION as f64 - 0.04).abs() < 1e-4, "{}", g.cylinder_skew);
+    let tracks = |n| dig::parse(&(0..n).map(|i| format!("{i} 9 {i}\n")).collect::<String>());
+    assert_eq!((tracks(7).is_err(), tracks(8).unwrap().len()), (true, 8));
 }
 
 #[test]

@@ -254,6 +254,11 @@ mod tests {
         assert_eq!((runs.len(), runs.iter().map(|r| r.tracks).sum::<u64>()), (18, 6000));
         let held: u64 = runs.iter().map(|r| r.tracks * r.sectors).sum();
         assert!(blocks.abs_diff(held) < 6000, "{held} of {blocks}");
+        // Of a drive with a tenth more each zone has a tenth more.
+        let (_, more) = paper(&tracks, Paper::default(), Some(blocks / 10 * 11));
+        let tenth =
+            |(a, b): (&EqualTracks, &EqualTracks)| (b.sectors as f64 / a.sectors as f64 - 1.1).abs() < 0.002;
+        assert!(runs.iter().zip(&more).take(17).all(tenth), "{more:?}");
         // In the middle of a step the curve is near the step.
         assert!((curve.at(250.0) - 2000.0).abs() < 20.0 && (curve.at(3250.0) - 1700.0).abs() < 20.0);
     }

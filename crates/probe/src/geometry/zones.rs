@@ -342,6 +342,8 @@ fn full_turn(dial: &mut Dial<'_>, first: u64, next: u64, turns: &[u64]) -> Resul
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Quiet;
+    use crate::fakes::{Fake, TURN, passes};
 
     #[test]
     fn a_boundary_that_was_missed_by_a_block_does_not_make_a_zone_of_its_own() {
@@ -352,6 +354,19 @@ mod tests {
         assert_eq!(full_track(&seen[..2], 4).map(length), Some(513));
     }
 
+    /// Tracks of 100 blocks on which one sector is spare, and on which none is.
+    #[test]
+    fn a_spare_sector_is_seen() {
+        for sectors in [100, 101, 102] {
+            let mut target =
+                Fake::new(1 << 20, |_, lba, _, now| passes((lba % 100) as f64 / f64::from(sectors), now));
+            let mut quiet = Quiet;
+            let mut dial = Dial::new(&mut target, &mut quiet);
+            dial.set_period(TURN as f64, 0.0);
+            assert_eq!(full_turn(&mut dial, 500, 600, &TURNS).unwrap().round(), f64::from(sectors));
+        }
+    }
+
     #[test]
     fn a_zone_that_goes_on_is_one() {
         let mut finder =
@@ -360,8 +375,13 @@ mod tests {
         finder.push(0, 10, 999, &of(100));
         finder.push(999, 5, 1497, &of(100));
         finder.push(1497, 2, 1677, &of(90));
+        finder.push(1677, 4, 1997, &of(80));
+        // What is left at the end is a track of the last zone.
+        finder.remainder(1997, 2050).unwrap();
         let seen: Vec<_> =
             finder.zones().iter().map(|z| (z.first_track, z.tracks, z.blocks, z.slips)).collect();
-        assert_eq!(seen, [(0, 15, 1497, 3), (15, 2, 180, 0)]);
+        assert_eq!(seen, [(0, 15, 1497, 3), (15, 2, 180, 0), (17, 5, 373, 0)]);
+        finder.zones.clear();
+        assert!(finder.remainder(0, 50).is_err());
     }
 }

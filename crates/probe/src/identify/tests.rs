@@ -292,6 +292,23 @@ fn what_was_found_out_is_kept_and_gone_on_with() {
     assert!(e.to_string().contains("use another --out"), "{e}");
 }
 
+/// What a second sitting asks comes to what the first one did; who prefers writes in order is host-aware, whatever else it does.
+#[test]
+fn sittings_add_up() {
+    for (text, kind) in
+        [("modern-7200/cmr", DriveKind::Cmr), ("modern-7200/host-aware", DriveKind::HostAware)]
+    {
+        let mut target = crate::open::simulated(text).unwrap();
+        let mut known = Sittings::new(target.blocks().0);
+        for _ in 0..2 {
+            let before = known.found.quality.requests;
+            identify_further(&mut target, &mut Quiet, &mut known, &mut |_| ()).unwrap();
+            assert!(known.found.quality.requests > before, "{text}");
+            assert_eq!(known.found.kind, kind, "{text}");
+        }
+    }
+}
+
 /// A drive whose writes go to flash until it is left alone for a second: reads of what is there take no way.
 struct FlashCache {
     disk: SimTarget<Drive>,
