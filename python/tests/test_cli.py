@@ -465,6 +465,14 @@ def test_head_shows_commands_of_zones(smrlab: Invoke) -> None:
     assert {line.split()[1] for line in shown.out.splitlines()[2:]} == {"write", "zone-reset"}
 
 
+@pytest.mark.parametrize("place", ["/sys/made.parquet", "/no-such-folder/made.parquet"])
+def test_a_trace_that_cannot_be_written_is_the_environments_fault(smrlab: Invoke, place: str) -> None:
+    ended = smrlab("trace", "synth", TINY.removeprefix("synth:"), "--out", place)
+    assert (ended.status, ended.out) == (3, "")
+    assert ended.err.startswith(f"smrlab: {place}: cannot be written: ")
+    assert len(ended.err.splitlines()) == 1
+
+
 def test_a_trace_is_not_written_over_itself(smrlab: Invoke, tmp_path: Path) -> None:
     own = tmp_path / "own.csv"
     own.write_text("time_s,op,lba,blocks,mine\n0,R,0,8,kept\n")

@@ -87,9 +87,9 @@ impl RunError {
             Self::Trace(TraceError::Unreadable { source: Some(e), .. }) if environment(e) => {
                 Kind::Environment
             }
+            Self::Trace(TraceError::Unwritable { .. }) | Self::Io { .. } => Kind::Environment,
             Self::Trace(_) => Kind::Input,
             Self::Verification(_) => Kind::Verification,
-            Self::Io { .. } => Kind::Environment,
             Self::Interrupted => Kind::Interrupted,
         }
     }

@@ -19,6 +19,15 @@ pub enum TraceError {
         #[source]
         source: Option<io::Error>,
     },
+    /// The file could not be made or written.
+    #[error("{file}: cannot be written: {source}; choose another place")]
+    Unwritable {
+        /// The file as the user named it.
+        file: String,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
     /// A line or a binary record that its format does not allow.
     #[error("{file}, {place}: {reason}: {text} (skip_bad=N tolerates N such)")]
     Bad {

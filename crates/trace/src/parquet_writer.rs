@@ -75,7 +75,7 @@ impl ParquetWriter {
         }
         let temporary =
             path.with_file_name(format!(".{}.{}.tmp", name.to_string_lossy(), std::process::id()));
-        let file = File::create(&temporary).map_err(|e| TraceError::io(&shown, e))?;
+        let file = File::create(&temporary).map_err(|e| unwritable(path, e))?;
         let writer =
             SerializedFileWriter::new(file, Arc::new(schema()), Arc::new(properties(source, packing)))
                 .map_err(|e| failed(path, e))?;
@@ -136,8 +136,7 @@ impl ParquetWriter {
             writer.append_key_value_metadata(KeyValue::new("smrlab.devices".to_owned(), names.join("\n")));
             writer.close().map_err(|e| failed(&self.path, e))?;
         }
-        let shown = self.path.display().to_string();
-        fs::rename(&self.temporary, &self.path).map_err(|e| TraceError::io(&shown, e))?;
+        fs::rename(&self.temporary, &self.path).map_err(|e| unwritable(&self.path, e))?;
         Ok(self.written)
     }
 
@@ -189,15 +188,18 @@ fn write_column<T: DataType>(
     column.close()
 }
 
+fn unwritable(path: &Path, source: io::Error) -> TraceError {
+    TraceError::Unwritable { file: path.display().to_string(), source }
+}
+
 fn failed(path: &Path, e: ParquetError) -> TraceError {
-    let shown = path.display().to_string();
-    match e {
-        ParquetError::External(inner) => match inner.downcast::<io::Error>() {
-            Ok(e) => TraceError::io(&shown, *e),
-            Err(e) => TraceError::unreadable(&shown, format!("it could not be written ({e})")),
+    unwritable(
+        path,
+        match e {
+            ParquetError::External(inner) => inner.downcast().map_or_else(io::Error::other, |e| *e),
+            e => io::Error::other(e),
         },
-        e => TraceError::unreadable(&shown, format!("it could not be written ({e})")),
-    }
+    )
 }
 
 fn schema() -> Type {
