@@ -1,6 +1,5 @@
 //! `virtualguard`: updates in place; the tracks that they would destroy wait in a cache (Shafaei & Desnoyers 2017).
 
-mod away;
 mod clean;
 mod entry;
 mod records;
@@ -16,7 +15,7 @@ use crate::parts::split::ReadRuns;
 use crate::{
     Cause, Counted, Dir, Endpoint, Facts, HostRequest, Plan, Record, Refusal, StepEnd, TranslationLayer,
 };
-use away::Away;
+use smrlab_blockmap::UnitMap;
 use smrlab_disk::{BandId, Bands, DriveModel};
 use smrlab_units::{Blocks, HostOp, Lba, Pba, SimTime};
 use std::collections::VecDeque;
@@ -83,8 +82,8 @@ pub struct VirtualGuard {
     idle: Option<Idle>,
     /// PBAs at home that hold data, wherever their row is now.
     live: Live,
-    /// Slot of a row that is away.
-    away: Away,
+    /// One more than the slot of a row that is away.
+    away: UnitMap,
     held: Vec<Option<Held>>,
     /// Rows in the order in which they went away, with their number; of some of them this is over, but not of the first.
     order: VecDeque<(Row, u64)>,
@@ -135,7 +134,7 @@ impl VirtualGuard {
             victim,
             idle,
             live: Live::default(),
-            away: Away::new(),
+            away: UnitMap::new(),
             held: vec![None; slots],
             order: VecDeque::new(),
             by_band: vec![0; places.bands.len() as usize].into(),
@@ -156,7 +155,7 @@ impl VirtualGuard {
 
     #[inline]
     fn slot(&self, row: Row) -> Option<u32> {
-        self.away.slot(row)
+        self.away.get(row.0).checked_sub(1)
     }
 
     /// Where a block is now whose home is `home`, in `row`.

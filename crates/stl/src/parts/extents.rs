@@ -82,6 +82,11 @@ impl<V> Sorted<V> {
         self.keys.remove(at);
         self.values.remove(at);
     }
+
+    /// Bytes of its arrays.
+    fn bytes(&self) -> usize {
+        self.keys.capacity() * size_of::<u64>() + self.values.capacity() * size_of::<V>()
+    }
 }
 
 /// Leaves of extents, each by the LBA of its first one; none is empty.
@@ -261,10 +266,10 @@ impl Extents {
         self.leaves().flatten().map(Row::extent)
     }
 
-    /// Bytes on the heap, estimated.
+    /// Bytes on the heap.
     pub fn bytes(&self) -> u64 {
-        // Leaves are two thirds full on the average.
-        (self.leaves().map(Vec::len).sum::<usize>() * size_of::<Row>() * 3 / 2) as u64
+        let groups = self.groups.bytes() + self.groups.values.iter().map(Sorted::bytes).sum::<usize>();
+        (groups + self.leaves().map(|leaf| leaf.capacity() * size_of::<Row>()).sum::<usize>()) as u64
     }
 }
 

@@ -47,7 +47,7 @@ impl VirtualGuard {
     }
 
     fn hold(&mut self, row: Row, slot: u32) {
-        self.away.insert(row, slot);
+        self.away.set(row.0, slot + 1);
         let band = self.band_of(row) as u32;
         self.held[slot as usize] = Some(Held { row, band, since: self.evictions });
         if self.order.len() > 2 * self.held.len() {
@@ -60,7 +60,7 @@ impl VirtualGuard {
     }
 
     fn give_back(&mut self, row: Row) {
-        let slot = self.away.remove(row).expect("the row is away");
+        let slot = self.away.set(row.0, 0).checked_sub(1).expect("the row is away");
         let Held { band, .. } = self.held[slot as usize].take().expect("what is away is in a slot");
         self.free.put(slot);
         // So that the first of them is away, and nobody has to look for it.
