@@ -64,6 +64,29 @@ impl SeekCurve {
     }
 }
 
+impl SeekCurve {
+    /// The longest seek over a distance of at most `farthest`.
+    pub(crate) fn longest(&self, farthest: u64) -> SimTime {
+        let ends = |points: &[(u64, SimTime)]| -> Vec<u64> {
+            // What is scaled from the nearest point is longest where the next one is as near.
+            let between = points.windows(2).map(|pair| pair[0].0.midpoint(pair[1].0));
+            points.iter().map(|p| p.0).chain(between).collect()
+        };
+        let mut distances = match self {
+            Self::Constant(_) | Self::Sqrt { .. } => Vec::new(),
+            Self::ThreePoint { full, .. } => vec![(*full / 3).max(2)],
+            Self::Table(points) => ends(points),
+            Self::Directed { rising, falling } | Self::Nearest { rising, falling } => {
+                [ends(rising), ends(falling)].concat()
+            }
+        };
+        distances.extend([1, farthest]);
+        let curve = self.ready();
+        let both_ways = |d: u64| curve.between(0, d).max(curve.between(d, 0));
+        SimTime(distances.into_iter().filter(|d| *d <= farthest).map(both_ways).max().unwrap_or_default())
+    }
+}
+
 /// A curve made ready for use: nanoseconds as reals, rounded to the nearest at the end. Only `+ - * sqrt` are used, so
 /// that results are the same on every machine.
 #[derive(Clone, Debug)]

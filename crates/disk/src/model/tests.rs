@@ -189,6 +189,32 @@ fn drives_that_need_months_for_a_pass_are_refused() {
     );
 }
 
+/// What passes under the heads in one transfer is an angle of 63 bits: a drive that fits takes as long as it takes for all of its medium,
+/// one that does not is refused; so is a line of seeks that goes on beyond a second.
+#[test]
+fn drives_whose_transfers_have_no_angle_are_refused() {
+    let tiny = DriveModel::from_toml(DRIVES[3].toml).unwrap();
+    let with = |cylinders: u32, seek: SeekCurve| {
+        let mut spec = tiny.spec().clone();
+        spec.geometry.zones.truncate(1);
+        spec.geometry.zones[0].cylinders = cylinders;
+        (spec.mechanics.rpm, spec.mechanics.read_seek) = (100_000, seek);
+        DriveModel::new(spec, Vec::new()).map_err(|e| e.to_string())
+    };
+    let second = SeekCurve::Constant(SimTime::from_ms(1000));
+    let drive = with(80_000, second.clone()).unwrap();
+    let mut mechanics =
+        Mechanics::new(drive.geometry().clone(), &drive.spec().mechanics, Model::Full).unwrap();
+    let end = mechanics.service(SimTime::ZERO, Dir::Read, Pba(0), drive.geometry().blocks()).as_secs_f64();
+    assert!((79_999.0..80_200.0).contains(&end), "a second for each track but the first: {end} s");
+    let e = with(85_000, second).unwrap_err();
+    assert!(e.contains("mechanics.rpm: a pass over the whole medium takes 1.0 days; at most 0.9"), "{e}");
+    let steep = SeekCurve::Table(vec![(1, SimTime::from_ms(1)), (2, SimTime::from_ms(2))]);
+    assert!(with(1000, steep.clone()).is_ok());
+    let e = with(1001, steep).unwrap_err();
+    assert!(e.contains("mechanics.read_seek: the longest seek on this drive takes 1001ms"), "{e}");
+}
+
 /// A rate that has no divisor in common with a block's nanoseconds: the product of 2^26 blocks has more than 64 bits.
 #[test]
 fn long_transfers_at_a_rate_take_as_long_as_they_do() {

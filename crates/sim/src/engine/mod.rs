@@ -36,6 +36,9 @@ const AHEAD: usize = 24;
 /// Requests, or steps, between two looks at the cancel flag.
 pub(crate) const CHECK_EVERY: usize = 256;
 
+/// The times that tables can hold; a request that begins before has as long again.
+const LATEST: SimTime = SimTime(i64::MAX as u64);
+
 /// When the next request is sent, and how many are in the system.
 struct Sender {
     arrivals: Arrivals,
@@ -44,6 +47,8 @@ struct Sender {
     backlog: Backlog,
     /// Since when the queue has room for what came when it was full.
     room_since: SimTime,
+    /// The latest acknowledgement.
+    latest: SimTime,
 }
 
 impl Sender {
@@ -52,7 +57,8 @@ impl Sender {
             Arrivals::Trace => VecDeque::new(),
             Arrivals::Closed { depth, .. } => vec![SimTime::ZERO; depth].into(),
         };
-        Self { arrivals, slots, backlog: Backlog::default(), room_since: SimTime::ZERO }
+        let (room_since, latest) = (SimTime::ZERO, SimTime::ZERO);
+        Self { arrivals, slots, backlog: Backlog::default(), room_since, latest }
     }
 
     /// When the next request is sent, to which the trace gives the time `at`; `None`: not before another completes.
@@ -76,6 +82,7 @@ impl Sender {
     /// A request is acknowledged.
     #[inline]
     fn acknowledged(&mut self, ack: SimTime) {
+        self.latest = self.latest.max(ack);
         match self.arrivals {
             Arrivals::Trace => self.backlog.answered(ack),
             Arrivals::Closed { think, .. } => {
@@ -88,6 +95,16 @@ impl Sender {
                 self.slots.insert(self.slots.len() - later, at);
             }
         }
+    }
+
+    /// Refuses to go on where the times do not.
+    #[inline]
+    fn in_time(&self) -> Result<(), RunError> {
+        if self.latest <= LATEST {
+            return Ok(());
+        }
+        let what = "the run would go on after 292 years: fewer requests (limit=), shorter pauses (think=), or a trace from time 0 on (start=zero)";
+        Err(RunError::Request(what.to_owned()))
     }
 }
 
@@ -106,6 +123,7 @@ where
 {
     let mut steps = 0usize;
     loop {
+        sender.in_time()?;
         let (next, full) = (sender.next(trace), !volume.has_room());
         let until = next.filter(|_| !full);
         match (volume.step(until, observer, &mut |ack| sender.acknowledged(ack))?, until) {
@@ -127,9 +145,6 @@ where
         }
     }
 }
-
-/// The times that tables can hold; what is begun until the next look at the clock has as long again.
-const LATEST: SimTime = SimTime(i64::MAX as u64);
 
 /// Runs all requests of `feed` through a volume, and what that has begun by then; returns the largest number of requests in
 /// the system at once, where it was counted exactly.
@@ -166,12 +181,6 @@ where
                 observer.coming(later);
             }
             let at = wait(&mut sender, feed.arrival(i), volume, observer, control)?;
-            if i % CHECK_EVERY == 0 && at > LATEST {
-                return Err(RunError::Request(format!(
-                    "request {} would come after 292 years: fewer requests (limit=), or shorter pauses (think=)",
-                    count + i as u64 + 1
-                )));
-            }
             let request = feed.request(i);
             observer.arrived(at, request);
             sender.sent(at);
@@ -183,6 +192,7 @@ where
     }
     let mut steps = 0usize;
     while volume.settle(observer, &mut |ack| sender.acknowledged(ack))? {
+        sender.in_time()?;
         steps += 1;
         if steps.is_multiple_of(CHECK_EVERY) {
             control.check()?;

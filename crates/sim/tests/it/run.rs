@@ -259,17 +259,29 @@ fn every_key_of_a_result_is_explained() {
 /// A run that would come beyond the times that there are ends with a message, not with a wrong time.
 #[test]
 fn a_run_of_centuries_is_refused() {
-    let refused = |think: &str, requests: u64| {
+    let run = |trace: &str, drive: &str, arrivals: &str| {
         let text = format!(
-            "trace = 'synth:uniform,requests={requests}'\ndrive = 'tiny'\nlayer = 'cmr'\nwrap = 'capacity'\n\
-             arrivals = 'closed,think={think}'"
+            "trace = 'synth:uniform,{trace}'\ndrive = '{drive}'\nlayer = 'cmr'\nwrap = 'capacity'\narrivals = '{arrivals}'"
         );
         let spec = Spec::from_toml(&text).unwrap();
         smrlab_sim::run(&spec, &Control::new(), None).map(|_| ()).map_err(|e| e.to_string())
     };
+    let refused = |think: &str, requests: u64| {
+        run(&format!("requests={requests}"), "tiny", &format!("closed,think={think}"))
+    };
     assert_eq!(refused("86400s", 100_000), Ok(()));
     let e = refused("86400s", 250_000).unwrap_err();
-    assert!(e.contains("would come after 292 years"), "{e}");
+    assert!(e.contains("would go on after 292 years"), "{e}");
     let e = refused("86401s", 10).unwrap_err();
     assert!(e.contains("at most 86400s"), "{e}");
+    // Requests that come at once, each of which keeps the drive busy for days.
+    let text = include_str!("../../../../drives/tiny.toml");
+    let text =
+        text.replace("[[40, 32], [40, 24], [40, 16]]", "[[20000, 32]]").replace("value = 6000", "value = 1");
+    let slow = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("slow.toml");
+    std::fs::write(&slow, text).unwrap();
+    let slow = slow.to_str().unwrap();
+    assert_eq!(run("requests=1000,size=300MB,interarrival=1ms", slow, "trace"), Ok(()));
+    let e = run("requests=30000,size=300MB,interarrival=1ms", slow, "trace").unwrap_err();
+    assert!(e.contains("would go on after 292 years"), "{e}");
 }
