@@ -52,10 +52,14 @@ pub const KEYS: &[Key] = &[
     key("media.background_share", "background", "share", "media blocks that were moved in idle time, of all media blocks"),
     key("write_overloading", "write overloading", "", "adjusted media operations for each adjusted host write; reads of the \
          host count as one each, also those that a buffer, an SSD or the layer answered without the medium: with many of them it is \
-         below what writes cost, and may be negative")
+         below what writes cost, and may be negative; write_overloading_media counts the medium alone")
         .also(&["overloading"])
         .is("(media.adjusted_reads + media.adjusted_writes - (host.adjusted_reads - host.refused_adjusted_reads)) / (host.adjusted_writes - host.refused_adjusted_writes)")
         .from(CASSUTO),
+    key("write_overloading_media", "write overloading, medium", "", "adjusted media operations that are no reads of cause host, for each \
+         adjusted host write: what writes cost the medium, whatever answered the reads and however many operations they took")
+        .also(&["overloading"])
+        .is("(media.adjusted_reads - media.by_cause.host.adjusted_reads + media.adjusted_writes) / (host.adjusted_writes - host.refused_adjusted_writes)"),
     key("write_amplification", "write amplification", "", "blocks written on the medium for each block that the host wrote \
          (what was refused it did not write): the usual meaning of the word, in bytes; not WAR, which counts operations")
         .also(&["WA", "WAF", "byte write amplification"])

@@ -167,9 +167,10 @@ fn media(m: &Metrics, background: bool) -> Value {
     media.into()
 }
 
-/// Three ways to say what writes cost, where there are any: blocks written on the medium for each one of the host's
+/// Four ways to say what writes cost, where there are any: blocks written on the medium for each one of the host's
 /// (`write_amplification`), media operations for each write (`war`, He & Du), and adjusted media operations, reads
-/// included, for each of the host's writes (`write_overloading`, Cassuto). What was refused is not among the host's.
+/// included, for each of the host's writes, less a read for each of the host's (`write_overloading`, Cassuto) or less what the
+/// medium read for the host (`write_overloading_media`). What was refused is not among the host's.
 fn amplification(m: &Metrics, updates: Amplification, out: &mut Json) {
     let ([r, ..], w, [no_r, no_w]) = (m.host, m.writes(), m.undone);
     let (blocks, reads) = (w.blocks - no_w.blocks, (r.adjusted - no_r.adjusted) as f64);
@@ -181,6 +182,8 @@ fn amplification(m: &Metrics, updates: Amplification, out: &mut Json) {
     if writes > 0 {
         let media = m.media_total(Dir::Read).adjusted + m.media_total(Dir::Write).adjusted;
         out.insert("write_overloading".into(), json!((media as f64 - reads) / writes as f64));
+        let for_reads = m.of_cause(Cause::Host)[Dir::Read as usize].adjusted;
+        out.insert("write_overloading_media".into(), json!((media - for_reads) as f64 / writes as f64));
     }
     let mut war = Json::new();
     let per = |ops: u64, n: u64| json!(ops as f64 / n as f64);

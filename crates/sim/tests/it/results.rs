@@ -64,6 +64,28 @@ fn three_costs_of_writes_are_told_apart() {
     assert!((4.0..=8.0).contains(&(adjusted / 200.0)));
 }
 
+/// Two writes, and reads: of zones that are empty, of what the drive's buffer holds, and from the medium. As the
+/// paper has it each read counts as one operation; the other figure counts what the medium did beside reading for the host.
+#[test]
+fn reads_without_the_medium_cost_no_writes() {
+    let of = |name: &str, reads: [u32; 4], drive: &str, layer: &str| {
+        let read = |(at, lba): (u32, u32)| format!("{at},R,{lba},8");
+        let writes = ["0,W,0,8".to_owned(), "1,W,8,8".to_owned()];
+        let lines: Vec<_> = writes.into_iter().chain((2..).zip(reads).map(read)).collect();
+        let trace = TraceFile::new(name, &lines);
+        let r = file(&trace, &format!("drive = '{drive}'\nlayer = '{layer}'\n"));
+        (number(&r, "/write_overloading"), number(&r, "/write_overloading_media"))
+    };
+    // Two media writes. Four reads without the medium: (2 - 4) / 2.
+    let zoned = "zoned,zone=96blk,conventional=0%";
+    assert_eq!(of("nowhere", [900, 904, 908, 912], "tiny", zoned), (-1.0, 1.0));
+    // One read from the medium, and three of the same block from the buffer: (2 + 1 - 4) / 2.
+    let buffered = "tiny,write_cache=off,cache_size=32KiB,segments=4";
+    assert_eq!(of("held", [300, 300, 300, 300], buffered, "cmr"), (-0.5, 1.0));
+    // Each write reads its band and writes it, each read is one of the medium: (4 + 4 - 4) / 2.
+    assert_eq!(of("band", [100, 104, 300, 900], "tiny", "rmw"), (2.0, 2.0));
+}
+
 #[test]
 fn reads_of_blocks_that_nobody_wrote_are_counted() {
     let lines = ["0,R,10,4", "1,W,12,2", "2,R,10,4", "3,R,12,2", "4,W,500,1", "5,R,499,3"];
@@ -281,6 +303,7 @@ fn what_does_not_apply_is_absent() {
             &[
                 "/write_amplification",
                 "/write_overloading",
+                "/write_overloading_media",
                 "/war",
                 "/write_response_ms",
                 "/cleaning/first_s",

@@ -147,11 +147,14 @@ pub(super) fn costs(d: &Done) {
     let written = of_host(true, false, &blocks);
     if written == 0 {
         d.absent("/write_amplification");
+        d.absent("/write_overloading_media");
         return d.absent("/write_overloading");
     }
     d.is("/write_amplification", sum(true, &|o| o.blocks) / written as f64);
     let units = |o: &Op| d.adjusted(o.blocks);
     let (reads, writes) = (of_host(false, false, &adjusted), of_host(true, false, &adjusted));
+    let but_reads = |o: &Op| if o.write || o.cause != "host" { units(o) } else { 0 };
+    d.is("/write_overloading_media", (sum(false, &but_reads) + sum(true, &units)) / writes as f64);
     d.is("/write_overloading", (sum(false, &units) + sum(true, &units) - reads as f64) / writes as f64);
 }
 
