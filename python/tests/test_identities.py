@@ -122,7 +122,8 @@ def test_a_comparison_has_the_figures_of_its_runs(tmp_path: Path) -> None:
 def test_two_halves_of_a_trace_with_a_state_between_are_the_whole(tmp_path: Path) -> None:
     """A host that waits for each answer leaves no idle time.
 
-    Left out is what a pause changes: disks that die once, SSDs, stripes that are not full yet, zones that are open.
+    Left out is what a state does not hold (docs/arrays.md, aged arrays): disks that die once, the order in which
+    pages of an SSD were used, which groups full-stripe was filling; and zones that are open, which a restart closes.
     """
     changed = ("fail=", "ssd", "dm-zoned", "full-stripe", "max_open")
     state, looked = tmp_path / "s.state", 0
