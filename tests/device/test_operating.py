@@ -264,6 +264,14 @@ def test_a_band_without_a_unit_is_asked_for_one(make: Make) -> None:
     assert "Give a unit" not in smrlab(*create, "rmw,band=4tracks").stderr
 
 
+def test_zones_that_make_a_device_much_larger_than_asked_for_are_told(make: Make) -> None:
+    make()
+    create = ("device", "create", "z", "--drive", "modern-7200", "--store", "memory", "--size", "1GiB", "--layer")
+    assert "more than --size: zones are whole ones" in smrlab(*create, "host-aware").stderr
+    smrlab("device", "remove", "z")
+    assert "more than --size" not in smrlab(*create, "zoned").stderr
+
+
 def test_ctrl_c_ends_watching(make: Make) -> None:
     make()
     program = (

@@ -17,6 +17,7 @@ use smrlab_drive::{Assembled, SavedState, Wanted, assemble};
 use smrlab_stl::{Record, build};
 use smrlab_units::problems::Problems;
 use smrlab_units::{BLOCK_BYTES, Blocks, Pba};
+use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -84,19 +85,23 @@ pub(crate) fn drive(
         return assembled(config, config.size.map(|bytes| Blocks(bytes / BLOCK_BYTES)));
     };
     let wanted = bytes.div_ceil(BLOCK_BYTES);
-    let mut medium = (wanted / drives).max(1);
+    let (mut too_small, mut medium) = (0, (wanted / drives).max(1));
     for _ in 0..ROUNDS {
         let Ok(drive) = assembled(config, Some(Blocks(medium))) else {
             // So little medium that the layer has no room, or more than the drive has.
+            too_small = medium;
             medium = medium.saturating_mul(2);
             continue;
         };
         // An array may not fit on such small drives.
-        let host = host(&drive).unwrap_or(wanted / 2);
-        if host >= wanted {
-            return Ok(drive);
+        let offered = host(&drive).unwrap_or(wanted / 2);
+        if offered >= wanted {
+            let enough = |drive: &Assembled| host(drive).is_ok_and(|offered| offered >= wanted);
+            let little = offered - wanted <= wanted / 256;
+            return Ok(if little { drive } else { smallest(config, drive, too_small..medium, &enough) });
         }
-        let scaled = u128::from(medium) * u128::from(wanted) / u128::from(host.max(1));
+        too_small = medium;
+        let scaled = u128::from(medium) * u128::from(wanted) / u128::from(offered.max(1));
         medium = (scaled as u64).max(medium + medium / 256) + 1;
     }
     let whole = assembled(config, None)?;
@@ -111,6 +116,24 @@ pub(crate) fn drive(
         host * BLOCK_BYTES
     );
     Err(DeviceError::input(text))
+}
+
+/// The drive with about the least medium in a range that is `enough`, as it is with `drive`, which has the end of it: where zones are
+/// whole ones a little more medium may give a zone more, or zones of twice the size.
+fn smallest(
+    config: &Config,
+    mut drive: Assembled,
+    mut medium: Range<u64>,
+    enough: &dyn Fn(&Assembled) -> bool,
+) -> Assembled {
+    while medium.end - medium.start > 1 + medium.end / 256 {
+        let middle = medium.start.midpoint(medium.end);
+        match assembled(config, Some(Blocks(middle))).ok().filter(enough) {
+            Some(smaller) => (drive, medium.end) = (smaller, middle),
+            None => medium.start = middle,
+        }
+    }
+    drive
 }
 
 /// The drive with its layer, with so much medium.

@@ -125,7 +125,7 @@ def create(
     if (place := listening.iscsi(listen)) and not chap and not place.startswith(("127.", "[::1]", "localhost:")):
         console.note("warning: served over iSCSI without --chap: anybody who reaches the port can read and write it")
     tell_bare_bands([config["layer"]])
-    _made(made, as_json)
+    _made(made, as_json, config["host_size"])
 
 
 def _unstacked(stack: str | None, array: str | None, layer: str | None) -> tuple[str | None, str | None]:
@@ -158,9 +158,11 @@ def _identity(drive: str | None, layer: str | None, array: str | None, from_stat
     }
 
 
-def _made(device: Device, as_json: bool) -> None:
-    """Says what was made, and what to type next."""
+def _made(device: Device, as_json: bool, asked: int | None = None) -> None:
+    """Says what was made, whether it is much larger than was asked for, and what to type next."""
     info = device.ask("info")
+    if asked is not None and info["size"] > asked + asked // 8:
+        console.note("more than --size: zones are whole ones, and each surface has some; zone=SIZE takes smaller ones")
     if as_json:
         console.print_json({**info, "uri": device.uri()})
         return

@@ -208,6 +208,23 @@ fn the_host_sees_the_size_that_it_asked_for() {
     assert!(Device::open(wanted).err().unwrap().to_string().contains("--size can be no more"));
 }
 
+/// A drive of zones is as large as was asked for, or a few zones larger: a little more medium may give one on each surface.
+#[test]
+fn a_drive_of_zones_is_little_larger_than_asked_for() {
+    for layer in ["zoned", "zoned,zone=16MiB", "zoned,zone=64MiB,conventional=0%"] {
+        for wanted in [1 << 30, 8 << 30] {
+            let config = Config { size: None, host_size: Some(wanted), ..config(layer) };
+            let config = Config { drive: "modern-7200".into(), ..config };
+            let device = Device::open(config).unwrap_or_else(|e| panic!("{layer}: {e}"));
+            assert!(
+                (wanted..=wanted + wanted / 8).contains(&device.size()),
+                "{layer}: {} for {wanted}",
+                device.size()
+            );
+        }
+    }
+}
+
 /// A server that was killed between a checkpoint and the removal of what that replaces.
 #[test]
 fn what_a_checkpoint_replaced_goes_with_the_next_start() {
