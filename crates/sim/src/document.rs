@@ -50,7 +50,7 @@ pub(crate) fn layer_bands(drive: &Assembled) -> Option<Bands> {
 }
 
 /// Space gain and efficiency of a host's space of `own` blocks a drive: those among the drive's blocks that are not set
-/// aside for random access, and that times the head width.
+/// aside for random access (among all where it has some of these, too), and that times the head width.
 pub(crate) fn efficiency(assembled: &Assembled, own: f64) -> (f64, f64) {
     let (drive, geometry) = (&assembled.built.drive, assembled.built.drive.geometry());
     let unit = geometry.strokes().next().map_or(1, |s| s.unit);
@@ -59,6 +59,8 @@ pub(crate) fn efficiency(assembled: &Assembled, own: f64) -> (f64, f64) {
     let aside =
         if assembled.built.entry.conventional || zones { 0 } else { drive.spec().bands.random_access * unit };
     let aside = geometry.track_start(TrackNo(aside.min(geometry.tracks()))).0;
-    let efficiency = own / drive.counted_blocks().0.saturating_sub(aside).max(1) as f64;
+    let counted = drive.counted_blocks().0 as f64;
+    let outside = counted - aside as f64;
+    let efficiency = own / if own > outside { counted } else { outside };
     (efficiency * drive.head_width() as f64, efficiency)
 }

@@ -171,7 +171,7 @@ pub const KEYS: &[Key] = &[
     key("backlog_max", "longest backlog", "requests", "most requests that were sent and not yet completed"),
     key("space.gain", "space gain", "", "data held, of what tracks as wide as the head would hold").from(CASSUTO),
     key("space.efficiency", "space efficiency", "share", "blocks that the host sees, of the blocks of the medium outside its \
-         random-access part")
+         random-access part, or of all where it has blocks of that part, too")
         .also(&["efficiency"]),
     key("space.third_track_fill", "third tracks filled", "share", "blocks of the bands' last-filled tracks that hold data at \
          the end, of all there are: the third tracks of R(4123), 124R(3) and 14R(23); absent where an order has one phase")

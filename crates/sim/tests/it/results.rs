@@ -284,6 +284,18 @@ fn parts_add_up_for_every_layer() {
     }
 }
 
+/// Tracks that are set aside for random access count where the host's space has them.
+#[test]
+fn no_layer_holds_more_than_all_of_the_medium() {
+    for entry in smrlab_stl::LAYERS {
+        let setup = format!("drive = 'tiny,random_access=10'\nlayer = '{}'\nwrap = 'capacity'\n", entry.name);
+        let r = done("synth:uniform,requests=1", &setup);
+        let (all, aside, host) = (2880.0, 320.0, number(&r, "/space/host_blocks"));
+        let of = if host > all - aside || entry.conventional { all } else { all - aside };
+        assert_eq!(number(&r, "/space/efficiency"), host / of, "{}", entry.name);
+    }
+}
+
 fn nulls(v: &Value, at: &str, out: &mut Vec<String>) {
     match v {
         Value::Object(o) => o.iter().for_each(|(k, v)| nulls(v, &format!("{at}/{k}"), out)),
