@@ -25,7 +25,7 @@ def main(built: Path, *names: str) -> None:
         replace(built / name, PACKAGE / LIBRARIES[name])
     Path(sysconfig.get_path("purelib"), "smrlab.pth").write_text(f"{ROOT / 'python'}\n")
     command = Path(sys.executable).with_name("smrlab")
-    command.write_text(f"#!{sys.executable}\nfrom smrlab.cli import main\n\nmain()\n")
+    command.write_text(f"#!{sys.executable}\nfrom smrlab.__main__ import main\n\nmain()\n")
     command.chmod(0o755)
 
 

@@ -1,6 +1,18 @@
-"""`python -m smrlab` is the command `smrlab`."""
+"""The command `smrlab`, which is `python -m smrlab`, too."""
 
-from .cli import main
+import sys
+
+
+def main() -> None:
+    """The program; Ctrl-C while its modules are loaded ends it as it does later."""
+    try:
+        from .cli import main as program
+
+        program()
+    except KeyboardInterrupt:
+        sys.stderr.write("smrlab: interrupted\n")
+        sys.exit(130)
+
 
 if __name__ == "__main__":
     main()

@@ -387,15 +387,11 @@ def cpu_seconds(pid: int) -> float:
     return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
 
 
-def interrupted(out: Path, *layers: str) -> str:
-    """What `compare` says when Ctrl-C comes after three seconds of its work; it must end within one."""
-    load = TINY.replace("requests=2000", "requests=1000000")
-    command = [sys.executable, "-m", "smrlab", "compare", "--trace", load, "--drive", "tiny", "--jobs", "1"]
-    for layer in layers:
-        command += ["--layer", layer]
+def interrupted(*words: str) -> str:
+    """What a command says when Ctrl-C comes after three seconds of its work; it must end within one."""
     # A shell without job control starts background commands with the signal ignored, which children inherit.
     process = subprocess.Popen(
-        [*command, "--out", str(out)],
+        [sys.executable, "-m", "smrlab", *words],
         stderr=subprocess.PIPE,
         text=True,
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
@@ -412,10 +408,32 @@ def interrupted(out: Path, *layers: str) -> str:
     return err
 
 
+def interrupted_comparison(out: Path, *layers: str) -> str:
+    load = TINY.replace("requests=2000", "requests=1000000")
+    words = ["compare", "--trace", load, "--drive", "tiny", "--jobs", "1", "--out", str(out)]
+    return interrupted(*words, *(word for layer in layers for word in ("--layer", layer)))
+
+
+def test_interrupt_while_the_program_loads_is_told_as_later() -> None:
+    code = (
+        "import sys\nclass Stop:\n    def find_spec(name, *_):\n        if name == 'typer': raise KeyboardInterrupt\n"
+        "sys.meta_path.insert(0, Stop)\nfrom smrlab.__main__ import main\nmain()"
+    )
+    done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (130, "smrlab: interrupted\n")
+
+
+@pytest.mark.timed
+def test_interrupt_of_a_trace_leaves_nothing(tmp_path: Path) -> None:
+    out = tmp_path / "made.parquet"
+    assert interrupted("trace", "synth", "uniform,requests=1e9,span=1TB", "--out", str(out)) == "smrlab: interrupted\n"
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.timed
 def test_interrupt_keeps_the_finished_runs_and_is_quick(tmp_path: Path) -> None:
     slow = f"{Path(__file__).parents[2]}/examples/greedy_log.py:GreedyLog"
-    assert "1 of 2 runs" in interrupted(tmp_path / "out", "cmr", slow)
+    assert "1 of 2 runs" in interrupted_comparison(tmp_path / "out", "cmr", slow)
     doc = json.loads((tmp_path / "out" / "result.json").read_text())
     assert [run["spec"]["layer"] for run in doc["runs"]] == ["cmr"]
     assert [run.name for run in (tmp_path / "out" / "runs").iterdir()] == ["01-cmr"]
@@ -423,7 +441,7 @@ def test_interrupt_keeps_the_finished_runs_and_is_quick(tmp_path: Path) -> None:
 
 def test_interrupt_before_any_run_is_finished_leaves_nothing(tmp_path: Path) -> None:
     slow = f"{Path(__file__).parents[2]}/examples/greedy_log.py:GreedyLog"
-    assert "none of 2" in interrupted(tmp_path / "out", slow, "cmr")
+    assert "none of 2" in interrupted_comparison(tmp_path / "out", slow, "cmr")
     assert list(tmp_path.iterdir()) == []
 
 

@@ -12,7 +12,7 @@ from typing import NoReturn
 import typer
 from typer import _completion_shared
 
-from ..errors import MissingError, SmrlabError
+from ..errors import Interrupted, MissingError, SmrlabError
 from . import console, shell
 
 # The command groups, in the order of `smrlab --help`. A module adds its commands in `register(app)`; it is called as
@@ -89,9 +89,11 @@ def _main() -> None:
     except SmrlabError as e:
         console.fail(str(e))
         sys.exit(e.exit_status)
-    except KeyboardInterrupt:
-        console.fail("interrupted")
-        sys.exit(130)
+    except SystemExit as e:
+        # Click ends itself at Ctrl-C, without a word.
+        if e.code == Interrupted.exit_status:
+            console.fail("interrupted")
+        raise
     except OSError as e:
         if e.errno not in OF_PLACES:
             raise
