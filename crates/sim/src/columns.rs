@@ -22,8 +22,10 @@ pub(crate) const COLUMNS: &[Key] = &[
     key("timeline.parquet.response_ms_mean", "mean of a window", "ms", "mean response time of the requests that were completed in the window; missing where there was none"),
     key("timeline.parquet.response_ms_max", "worst of a window", "ms", "longest response time of these"),
     key("timeline.parquet.busy_share", "busy share", "share", "share of the window in which the drive worked, summed over the drives of an array"),
-    key("timeline.parquet.cleaning_share", "cleaning share", "share", "share of the window that cleaning took, whether a request waited for it or not"),
-    key("timeline.parquet.cache_share", "fill of the cache", "share", "share of the cache on the medium that held blocks at the end of the window; missing without such a cache"),
+    key("timeline.parquet.cleaning_share", "cleaning share", "share", "share of the window that cleaning took, whether a request waited for it or not, summed over what cleans: the drives \
+         of an array, and the array itself"),
+    key("timeline.parquet.cache_share", "fill of the cache", "share", "share of the cache on the medium that held blocks at the end of the window, or of the \
+         entries of its map where more of these were in use (one request may take more than there are); missing without such a cache"),
     key("timeline.parquet.stalled_share", "stalled share", "share", "share of the window in which a request waited that was answered only after --stall"),
     key("timeline.parquet.backlog", "backlog of a window", "requests", "requests that had come and were not completed at the end of the window"),
     key("timeline.parquet.head_track_min", "lowest track", "track", "lowest track on which an operation of the window ended, along the drive's blocks"),
