@@ -237,7 +237,16 @@ pub fn of(path: &str) -> Option<&'static Key> {
     KEYS.iter().find(fits)
 }
 
-/// The entries that `words` mean: a key, its name, another word for it, the keys below it, or else a key's last part.
+/// The entry of a key as a document has it, with numbers in lists: of a member that of any drive, of what is in another list that of
+/// the list.
+fn in_document(words: &str) -> Option<&'static Key> {
+    let of_member = words.strip_prefix("members[").and_then(|rest| rest.split_once("]."));
+    let own = of_member.map_or(words, |(_, own)| own);
+    of(own.split_once('[').map_or(own, |(list, _)| list))
+}
+
+/// The entries that `words` mean: a key, its name, another word for it, the keys below it, a key's last part, or else a key as
+/// documents have it where the entry is for several.
 pub fn meant(words: &str) -> Vec<&'static Key> {
     let words = words.to_lowercase();
     let is = |text: &str| text.to_lowercase() == words;
@@ -246,7 +255,8 @@ pub fn meant(words: &str) -> Vec<&'static Key> {
         |k: &&Key| k.path.to_lowercase().strip_prefix(&words).is_some_and(|rest| rest.starts_with('.'));
     let ends = |k: &&Key| k.path.rsplit('.').next().is_some_and(is);
     let of = |which: &dyn Fn(&&Key) -> bool| all().filter(which).collect::<Vec<_>>();
-    [of(&below), of(&named), of(&ends)].into_iter().find(|found| !found.is_empty()).unwrap_or_default()
+    let found = [of(&below), of(&named), of(&ends)].into_iter().find(|found| !found.is_empty());
+    found.unwrap_or_else(|| in_document(&words).into_iter().collect())
 }
 
 /// An entry for `list`, `explain` and the docs.
@@ -291,6 +301,15 @@ mod tests {
         assert_eq!(paths("seek_ns"), ["requests.parquet.seek_ns"]);
         assert_eq!(paths("iops"), ["iops"]);
         assert_eq!(paths("requests").len(), 14);
-        assert!(meant("nonsense").is_empty());
+        assert!(meant("nonsense").is_empty() && meant("members[0].nonsense").is_empty());
+        for (key, entry) in [
+            ("read_response_ms.p99", "read_response_ms.*"),
+            ("media.by_cause.clean.reads", "media.by_cause.*.*"),
+            ("members[2].stalls.share", "stalls.share"),
+            ("members[].time_by_cause_s.host", "time_by_cause_s.*"),
+            ("refusals.first[0].lba", "refusals.first"),
+        ] {
+            assert_eq!(paths(key), [entry], "{key}");
+        }
     }
 }
