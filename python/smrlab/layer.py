@@ -38,7 +38,7 @@ class TranslationLayer(ABC):
 
     @abstractmethod
     def host_blocks(self) -> int:
-        """How many blocks the host sees."""
+        """How many blocks the host sees: these, or as many as the drive counts if that is less."""
 
     @abstractmethod
     def read(self, lba: int, blocks: int, plan: _core.Plan) -> None:

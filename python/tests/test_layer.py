@@ -84,6 +84,30 @@ def test_operations_beyond_the_medium_are_refused() -> None:
         smrlab.run(LOAD, drive="tiny", layer=Beyond, wrap="capacity")
 
 
+@pytest.mark.parametrize("method", ["read", "write", "zero"])
+def test_what_lies_beyond_the_request_is_refused(method: str) -> None:
+    class Beyond(Plain):
+        def read(self, lba: int, blocks: int, plan: _core.Plan) -> None:
+            if method == "zero":
+                plan.zero(blocks, 1)
+            plan.read(lba, blocks, int(method == "read"))
+
+        def write(self, lba: int, blocks: int, plan: _core.Plan) -> None:
+            plan.write(lba, blocks, int(method == "write"))
+
+    with pytest.raises(ValueError, match="8 blocks at 1: the request has 8"):
+        smrlab.run(LOAD, drive="tiny", layer=Beyond, wrap="capacity", verify_media=True)
+
+
+def test_a_layer_gives_the_host_no_more_than_the_drive_counts() -> None:
+    class Many(Plain):
+        def host_blocks(self) -> int:
+            return self.medium.blocks + 1
+
+    space = smrlab.run(LOAD, drive="tiny", layer=Many, wrap="capacity").doc["space"]
+    assert (space["host_blocks"], space["efficiency"]) == (2880, 1.0)
+
+
 def test_naming_a_class_that_is_not_there_says_which_there_are() -> None:
     with pytest.raises(smrlab.InputError, match=r"it has: GreedyLog$"):
         load(f"{EXAMPLE}:GreadyLog")

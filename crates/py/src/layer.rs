@@ -61,9 +61,19 @@ pub struct PlanHandle {
     steps: Vec<Step>,
     staged: u64,
     medium: u64,
+    /// Blocks of the request.
+    request: u64,
 }
 
 impl PlanHandle {
+    fn of_request(&self, blocks: u64, at: u64) -> PyResult<()> {
+        if at.checked_add(blocks).is_some_and(|end| end <= self.request) {
+            return Ok(());
+        }
+        let request = self.request;
+        Err(PyValueError::new_err(format!("{blocks} blocks at {at}: the request has {request}")))
+    }
+
     fn check(&self, pba: u64, blocks: u64) -> PyResult<()> {
         if blocks > 0 && pba.checked_add(blocks).is_some_and(|end| end <= self.medium) {
             return Ok(());
@@ -88,6 +98,7 @@ impl PlanHandle {
     #[pyo3(signature = (pba, blocks, at=0))]
     fn read(&mut self, pba: u64, blocks: u64, at: u64) -> PyResult<()> {
         self.check(pba, blocks)?;
+        self.of_request(blocks, at)?;
         self.steps.push(Step::Read { pba, blocks, at });
         Ok(())
     }
@@ -96,6 +107,7 @@ impl PlanHandle {
     #[pyo3(signature = (pba, blocks, at=0))]
     fn write(&mut self, pba: u64, blocks: u64, at: u64) -> PyResult<()> {
         self.check(pba, blocks)?;
+        self.of_request(blocks, at)?;
         self.steps.push(Step::Write { pba, blocks, at });
         Ok(())
     }
@@ -138,14 +150,18 @@ impl PlanHandle {
 
     /// The host reads zeroes for `blocks` at block `at` of its buffer.
     #[pyo3(signature = (blocks, at=0))]
-    fn zero(&mut self, blocks: u64, at: u64) {
+    fn zero(&mut self, blocks: u64, at: u64) -> PyResult<()> {
+        self.of_request(blocks, at)?;
         self.steps.push(Step::Zero { blocks, at });
+        Ok(())
     }
 
     /// What was staged and written since the last such call, or since the start, was one cleaning event that moved
     /// `relocated` live blocks.
-    fn cleaned(&mut self, relocated: u64) {
+    fn cleaned(&mut self, relocated: u64) -> PyResult<()> {
+        self.check(0, relocated.max(1))?;
         self.steps.push(Step::Cleaned { kind: "compaction", relocated });
+        Ok(())
     }
 }
 
@@ -250,6 +266,8 @@ impl PyLayerClass {
         let medium = context.drive.geometry().blocks().0;
         let object = self.class.bind(py).call1((Medium { context: context.clone() },))?;
         let host_blocks: u64 = object.call_method0("host_blocks")?.extract()?;
+        // No layer gives the host more than the drive counts.
+        let host_blocks = host_blocks.min(context.drive.counted_blocks().0);
         let locates = object.getattr("locates")?.extract()?;
         let plan = Py::new(py, PlanHandle { medium, ..PlanHandle::default() })?;
         let (raised, control) = (self.raised.clone(), self.control.clone());
@@ -279,7 +297,7 @@ impl PyLayer {
         {
             let mut inner = handle.borrow_mut();
             inner.steps.clear();
-            inner.staged = 0;
+            (inner.staged, inner.request) = (0, request.blocks.0);
         }
         let method = match request.op {
             HostOp::Read => pyo3::intern!(py, "read"),
