@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import random
 import re
+import socket
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 
@@ -41,9 +46,38 @@ def test_zones_as_the_kernel_sees_them_and_fio_on_them(guest: tuple[Guest, Devic
     machine.run("zones.sh", 240, answers, ZONES=len(zones), FIRST=first, SECTORS=zones[first]["blocks"], OPEN=16)
 
 
-def test_btrfs_over_kills(guest: tuple[Guest, Device, Answers]) -> None:
+@contextmanager
+def pestered(port: int) -> Iterator[None]:
+    """Meanwhile others send to a port what no initiator would: bytes at random, some behind the start of a login."""
+    over, rng = threading.Event(), random.Random(7)
+    met = 0
+
+    def pester() -> None:
+        nonlocal met
+        while not over.wait(0.05):
+            head = rng.choice([b"", b"\x43\x87", b"\x01\x80"])
+            with suppress(OSError), socket.create_connection(("127.0.0.1", port), 1) as bad:
+                bad.settimeout(0.1)
+                bad.sendall(head + rng.randbytes(rng.choice([1, 46, 500, 70_000])))
+                met += 1
+                bad.recv(1000)
+
+    thread = threading.Thread(target=pester)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+    assert met > 20, "it was there"
+
+
+def test_btrfs_over_kills_and_garbage(guest: tuple[Guest, Device, Answers]) -> None:
     machine, _, answers = guest
-    machine.run("btrfs.sh", 240, answers)
+    port = re.search(r":(\d+)/iqn", " ".join(machine.disks))
+    assert port
+    with pestered(int(port[1])):
+        machine.run("btrfs.sh", 240, answers)
 
 
 def test_zonefs_f2fs_and_dm_zoned_over_kills(guest: tuple[Guest, Device, Answers]) -> None:

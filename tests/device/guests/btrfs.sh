@@ -1,4 +1,4 @@
-# btrfs on a host-managed disk: fill, delete, balance, scrub; and the server killed in the middle of writing.
+# btrfs on a host-managed disk: fill, delete, balance, scrub; and the server killed in the middle of a balance and of writing.
 d=/dev/sda
 wait_for /sys/block/sda
 load btrfs
@@ -17,6 +17,18 @@ rm /mnt/fs/filler
 btrfs -q balance start --full-balance /mnt/fs
 step scrub
 scrub() { btrfs scrub start -B /mnt/fs 2>/dev/null | grep -q 'no errors found'; }
+scrub
+
+step a kill in the middle of a balance
+dd if=/dev/urandom of=/mnt/fs/filler bs=1M count=48 conv=fsync status=none
+btrfs -q balance start --full-balance /mnt/fs &
+# Its status ends with 1 while it runs.
+running() { { btrfs balance status /mnt/fs || true; } | grep 'is running' >said; }
+until running; do kill -0 $!; done
+ask kill
+wait $!
+rm /mnt/fs/filler
+(cd /mnt/fs && sha256sum --quiet -c /mnt/tmp/sums)
 scrub
 
 step a kill in the middle of writing
