@@ -74,14 +74,16 @@ impl<T: Cell> Windows<T> {
     }
 
     fn double(&mut self) {
-        let merged = self.cells.chunks(2).map(|pair| {
-            let mut cell = pair[0].clone();
-            if let Some(later) = pair.get(1) {
-                cell.absorb(later);
+        let half = self.cells.len().div_ceil(2);
+        for i in 0..half {
+            // What stood at `i` is in a window before it by now.
+            self.cells.swap(i, 2 * i);
+            let (merged, later) = self.cells.split_at_mut(i + 1);
+            if let Some(later) = later.get(i) {
+                merged[i].absorb(later);
             }
-            cell
-        });
-        self.cells = merged.collect();
+        }
+        self.cells.truncate(half);
         self.width = self.width.saturating_mul(2);
         self.cursors = [Cursor { start: 0, index: 0 }; CURSORS];
     }
