@@ -57,12 +57,19 @@ pub(crate) enum Whose {
     Zoned,
 }
 
+/// What carries a command out.
+pub(crate) type Run = fn(&Call<'_>) -> Answer;
+/// What carries out one that asks for reservations or changes them.
+pub(crate) type Reserving = fn(&mut Reservations, &Call<'_>) -> Result<Vec<u8>, Refused>;
+/// How many bytes the host sends with a command.
+pub(crate) type Length = fn(&Call<'_>) -> u64;
+
 /// How a command is carried out.
 #[derive(Clone, Copy)]
 pub(crate) enum Handler {
-    Plain(fn(&Call<'_>) -> Answer),
+    Plain(Run),
     /// With the reservations, while no other command is carried out.
-    Reserving(fn(&mut Reservations, &Call<'_>) -> Result<Vec<u8>, Refused>),
+    Reserving(Reserving),
 }
 
 /// One command.
@@ -80,7 +87,7 @@ pub(crate) struct Command {
     /// Where the allocation length is: its first byte and how many.
     pub allocation: Option<(usize, usize)>,
     /// How many bytes the host sends with it.
-    pub out: fn(&Call<'_>) -> u64,
+    pub out: Length,
     pub access: Access,
     pub run: Handler,
 }

@@ -1,7 +1,7 @@
 //! The commands that a disk knows: one table, from which commands are carried out and supported operation codes reported.
 
-use crate::command::{Answer, Call, Command, Handler, Whose};
-use crate::reservations::{Access, Reservations};
+use crate::command::{Answer, Call, Command, Handler, Length, Reserving, Run, Whose};
+use crate::reservations::Access;
 use crate::{Disk, Refused, Sense, blocks, inquiry, log, mode, opcodes, persistent, zones};
 
 const fn no_out(_: &Call<'_>) -> u64 {
@@ -12,7 +12,7 @@ fn nothing(_: &Call<'_>) -> Answer {
     Ok(Vec::new())
 }
 
-const fn plain(code: u8, usage: &'static [u8], run: fn(&Call<'_>) -> Answer) -> Command {
+const fn plain(code: u8, usage: &'static [u8], run: Run) -> Command {
     Command {
         code,
         service: None,
@@ -27,40 +27,20 @@ const fn plain(code: u8, usage: &'static [u8], run: fn(&Call<'_>) -> Answer) -> 
     }
 }
 
-const fn asks(
-    code: u8,
-    usage: &'static [u8],
-    allocation: (usize, usize),
-    run: fn(&Call<'_>) -> Answer,
-) -> Command {
+const fn asks(code: u8, usage: &'static [u8], allocation: (usize, usize), run: Run) -> Command {
     Command { allocation: Some(allocation), ..plain(code, usage, run) }
 }
 
-const fn brings(
-    code: u8,
-    usage: &'static [u8],
-    out: fn(&Call<'_>) -> u64,
-    run: fn(&Call<'_>) -> Answer,
-) -> Command {
+const fn brings(code: u8, usage: &'static [u8], out: Length, run: Run) -> Command {
     Command { out, ..plain(code, usage, run) }
 }
 
-const fn writes(
-    code: u8,
-    usage: &'static [u8],
-    out: fn(&Call<'_>) -> u64,
-    run: fn(&Call<'_>) -> Answer,
-) -> Command {
+const fn writes(code: u8, usage: &'static [u8], out: Length, run: Run) -> Command {
     Command { writes: true, access: Access::Writes, ..brings(code, usage, out, run) }
 }
 
 /// As [`writes`], with data of one length.
-const fn changes(
-    code: u8,
-    usage: &'static [u8],
-    out: fn(&Call<'_>) -> u64,
-    run: fn(&Call<'_>) -> Answer,
-) -> Command {
+const fn changes(code: u8, usage: &'static [u8], out: Length, run: Run) -> Command {
     Command { exact: true, ..writes(code, usage, out, run) }
 }
 
@@ -79,10 +59,8 @@ const fn alters(command: Command) -> Command {
     Command { access: Access::Writes, ..command }
 }
 
-type Reserving = fn(&mut Reservations, &Call<'_>) -> Result<Vec<u8>, Refused>;
-
 /// A command of reservations.
-const fn reserves(code: u8, usage: &'static [u8], out: fn(&Call<'_>) -> u64, run: Reserving) -> Command {
+const fn reserves(code: u8, usage: &'static [u8], out: Length, run: Reserving) -> Command {
     Command { access: Access::Reserves, run: Handler::Reserving(run), ..brings(code, usage, out, nothing) }
 }
 
