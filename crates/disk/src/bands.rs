@@ -5,8 +5,8 @@
 
 mod gaps;
 
-use crate::DriveError;
 use crate::geometry::{Geometry, Slips, StrokeRun, TrackNo};
+use crate::{DriveError, Result};
 use smrlab_units::problems::Problems;
 use smrlab_units::reciprocal::{Reciprocal, RunIndex};
 use smrlab_units::{Blocks, Pba};
@@ -121,7 +121,7 @@ impl Bands {
     ///
     /// # Errors
     /// When a number is zero, the random-access zone is larger than the drive, or no band fits.
-    pub fn new(geometry: &Geometry, layout: BandLayout) -> Result<Self, DriveError> {
+    pub fn new(geometry: &Geometry, layout: BandLayout) -> Result<Self> {
         let mut f = Problems::default();
         f.range("bands.tracks", layout.tracks, 1..=1 << 32);
         f.range("bands.head_width", layout.head_width, 1..=1 << 16);
@@ -160,7 +160,7 @@ impl Bands {
         first: Pba,
         (blocks, guard): (Blocks, Blocks),
         most: u64,
-    ) -> Result<Self, DriveError> {
+    ) -> Result<Self> {
         let mut f = Problems::default();
         f.range("bands.blocks", blocks.0, 1..=1 << 48);
         f.finish()?;
@@ -178,7 +178,7 @@ impl Bands {
     ///
     /// # Errors
     /// When there are none.
-    pub fn at(starts: &[Pba], blocks: Blocks) -> Result<Self, DriveError> {
+    pub fn at(starts: &[Pba], blocks: Blocks) -> Result<Self> {
         let (mut runs, mut left) = (Vec::new(), starts);
         while let Some(&Pba(first)) = left.first() {
             let away = |i: usize| left.get(i).map(|start| start.0 - first);
@@ -212,7 +212,7 @@ impl Bands {
         slips: &Slips,
         random_access: Option<RandomAccess>,
         none: impl Fn() -> String,
-    ) -> Result<Self, DriveError> {
+    ) -> Result<Self> {
         drop_empty_end(&mut runs, slips);
         let (mut len, mut data) = (0, 0);
         for r in &mut runs {

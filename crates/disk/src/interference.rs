@@ -4,7 +4,7 @@
 //! damage reaches along them; the *block* profile says how many consecutive PBAs from the written one on are damaged.
 //! Victims on other tracks follow the formula of Pitchumani 2012, section 3.2.2, corrected (docs/papers/dm-shingle.md).
 
-use crate::DriveError;
+use crate::Result;
 use crate::geometry::{Geometry, REVOLUTION, Toward, TrackNo, TrackPlace, ZoneRun};
 use smrlab_units::problems::Problems;
 use smrlab_units::{Blocks, Pba};
@@ -79,7 +79,7 @@ impl Interference {
     ///
     /// # Errors
     /// All faults at once.
-    pub fn check(&self, at: &str) -> Result<(), DriveError> {
+    pub fn check(&self, at: &str) -> Result<()> {
         let mut f = Problems::default();
         match self {
             Self::Blocks(p) => f.range(format!("{at}.blocks"), p.reach, 1..=1 << 32),

@@ -15,3 +15,6 @@ pub use model::{BandDefaults, DRIVES, DriveModel, DriveSpec};
 
 /// What is wrong with a drive: every fault with its place, a path in the drive file, and what is accepted there.
 pub type DriveError = smrlab_units::problems::Problems;
+
+/// The result of what can fail with [`DriveError`].
+pub type Result<T, E = DriveError> = std::result::Result<T, E>;

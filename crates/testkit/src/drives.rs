@@ -60,11 +60,7 @@ pub fn all() -> Vec<(&'static str, Arc<DriveModel>)> {
         toward,
         track_skew: REVOLUTION / 7,
         cylinder_skew: REVOLUTION / 5,
-        defects: Vec::new(),
-        slips: Vec::new(),
-        groups: Vec::new(),
-        runs: Vec::new(),
-        remaps: Vec::new(),
+        ..GeometrySpec::default()
     };
     let defects = [(3, 0, 4), (3, 0, 5), (9, 0, 0), (9, 0, 11), (30, 0, 8), (50, 0, 3)]
         .map(|(cylinder, surface, sector)| Defect { cylinder, surface, sector })

@@ -6,7 +6,7 @@ use crate::SimTime;
 const KEPT: usize = 1 << 16;
 
 /// See the [module](self).
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Stalls {
     threshold: SimTime,
     /// Requests that stalled.
@@ -28,16 +28,7 @@ pub struct Stalls {
 impl Stalls {
     /// No stalls yet; one is a response longer than `threshold`.
     pub fn new(threshold: SimTime) -> Self {
-        Self {
-            threshold,
-            count: 0,
-            first: SimTime::ZERO,
-            total_ns: 0,
-            max: SimTime::ZERO,
-            waiting_ns: 0,
-            episodes: Vec::new(),
-            closed: 0,
-        }
+        Self { threshold, ..Self::default() }
     }
 
     /// A response longer than this is a stall.

@@ -2,11 +2,11 @@
 
 use super::builder::{Builder, ForwardZone, Pattern, forward_zones};
 use super::{Geometry, GeometrySpec, Layout, Slips, ZoneRun, listed};
-use crate::DriveError;
+use crate::{DriveError, Result};
 use smrlab_units::reciprocal::RunIndex;
 use std::ops::Range;
 
-pub(super) fn build(spec: GeometrySpec) -> Result<Geometry, DriveError> {
+pub(super) fn build(spec: GeometrySpec) -> Result<Geometry> {
     let zones = forward_zones(&spec);
     let mut b = Builder::new(&spec);
     match spec.layout {
@@ -48,11 +48,7 @@ pub(super) fn build(spec: GeometrySpec) -> Result<Geometry, DriveError> {
     finish(spec, &zones, zone_runs)
 }
 
-fn finish(
-    spec: GeometrySpec,
-    zones: &[ForwardZone],
-    zone_runs: Vec<ZoneRun>,
-) -> Result<Geometry, DriveError> {
+fn finish(spec: GeometrySpec, zones: &[ForwardZone], zone_runs: Vec<ZoneRun>) -> Result<Geometry> {
     let raw_blocks = zone_runs.last().map_or(0, |s| s.first_raw + s.blocks());
     let tracks = zone_runs.last().map_or(0, |s| s.first_track + s.tracks);
     let mut by_surface = vec![Vec::new(); spec.surfaces as usize];
@@ -89,7 +85,7 @@ fn finish(
 }
 
 /// Remapped blocks and the raw numbers of where they lie, ascending by block.
-fn remaps(g: &Geometry) -> Result<Vec<(u64, u64)>, DriveError> {
+fn remaps(g: &Geometry) -> Result<Vec<(u64, u64)>> {
     let mut out = Vec::new();
     for (i, r) in g.spec.remaps.iter().enumerate() {
         let raw = g.raw_at(r.to.cylinder, r.to.surface, r.to.sector);

@@ -21,7 +21,7 @@ pub use spec::{
 pub use zone_run::{StartSlots, wrapped};
 pub(crate) use zone_run::{Switches, TrackPlace, ZoneRun};
 
-use crate::DriveError;
+use crate::Result;
 use smrlab_units::reciprocal::{Reciprocal, RunIndex};
 use smrlab_units::{Blocks, Pba};
 use std::ops::Range;
@@ -135,7 +135,7 @@ impl Geometry {
     ///
     /// # Errors
     /// All faults of `spec`, placed under `geometry`.
-    pub fn new(spec: GeometrySpec) -> Result<Self, DriveError> {
+    pub fn new(spec: GeometrySpec) -> Result<Self> {
         spec.check("geometry")?;
         build::build(spec)
     }

@@ -1,13 +1,13 @@
 //! What a geometry is made from.
 
-use crate::DriveError;
+use crate::Result;
 use smrlab_units::problems::Problems;
 
 /// Units of angle in one revolution: in one nanosecond a disk turns by its rpm in these units, exactly.
 pub const REVOLUTION: u64 = 60_000_000_000;
 
 /// The order in which PBAs fill the surfaces.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Layout {
     /// Cylinder by cylinder, all surfaces of each. `alternate`: odd cylinders run through the surfaces backwards.
     Cylinder {
@@ -17,6 +17,7 @@ pub enum Layout {
     /// As `Cylinder { alternate: true }`, but odd ones are counted from the beginning of their zone.
     ZoneAlternate,
     /// Surface serpentine: one whole surface after the other, odd ones in the opposite direction.
+    #[default]
     Surface,
     /// Hybrid serpentine: groups of `width` cylinders; within a group one surface after the other, odd ones in the
     /// opposite direction. Groups do not cross recording zones; the last one of a zone may be narrower.
@@ -29,9 +30,10 @@ pub enum Layout {
 }
 
 /// The side towards which PBAs rise on the first surface.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Toward {
     /// The inner diameter: PBA 0 is outermost.
+    #[default]
     Inner,
     /// The outer diameter: PBA 0 is innermost.
     Outer,
@@ -164,7 +166,7 @@ pub struct Remap {
 }
 
 /// Everything that fixes where each PBA lies.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GeometrySpec {
     /// Recorded surfaces (heads).
     pub surfaces: u32,
@@ -193,26 +195,14 @@ pub struct GeometrySpec {
 impl GeometrySpec {
     /// One surface, PBAs rising inwards, no skew, no spares.
     pub fn single_surface(zones: Vec<ZoneSpec>) -> Self {
-        Self {
-            surfaces: 1,
-            zones,
-            layout: Layout::Surface,
-            toward: Toward::Inner,
-            track_skew: 0,
-            cylinder_skew: 0,
-            defects: Vec::new(),
-            slips: Vec::new(),
-            groups: Vec::new(),
-            runs: Vec::new(),
-            remaps: Vec::new(),
-        }
+        Self { surfaces: 1, zones, ..Self::default() }
     }
 
     /// Checks every field; places are given relative to `at` ("geometry").
     ///
     /// # Errors
     /// All faults at once.
-    pub fn check(&self, at: &str) -> Result<(), DriveError> {
+    pub fn check(&self, at: &str) -> Result<()> {
         let mut f = Problems::default();
         f.range(format!("{at}.surfaces"), self.surfaces, 1..=64);
         f.range(format!("{at}.zones (count)"), self.zones.len() as u64, 1..=1000);

@@ -12,7 +12,7 @@ mod transfer;
 
 pub use seek::SeekCurve;
 
-use crate::DriveError;
+use crate::Result;
 use crate::geometry::{Even, Geometry, REVOLUTION, TrackNo, wrapped};
 use seek::Curve;
 use smrlab_units::problems::Problems;
@@ -78,7 +78,7 @@ impl MechanicsSpec {
     ///
     /// # Errors
     /// All faults at once.
-    pub fn check(&self, at: &str) -> Result<(), DriveError> {
+    pub fn check(&self, at: &str) -> Result<()> {
         let mut f = Problems::default();
         f.range(format!("{at}.rpm"), self.rpm, 1..=100_000);
         let second = SimTime::from_ms(1000).0;
@@ -228,7 +228,7 @@ impl Mechanics {
     ///
     /// # Errors
     /// All faults of `spec`, placed under `mechanics`.
-    pub fn new(geometry: Arc<Geometry>, spec: &MechanicsSpec, model: Model) -> Result<Self, DriveError> {
+    pub fn new(geometry: Arc<Geometry>, spec: &MechanicsSpec, model: Model) -> Result<Self> {
         spec.check("mechanics")?;
         let rate = spec.rate.map(|r| {
             let num = BLOCK_BYTES * 1_000_000_000;

@@ -1,7 +1,7 @@
 //! What stands between the host and the mechanics: command overheads, the bus, and the buffer with its segments.
 
 use super::reader::{BLOCKS, COUNT, Reader, SHARE, TIME, time};
-use crate::DriveError;
+use crate::Result;
 use smrlab_units::problems::Problems;
 use smrlab_units::{SimTime, named};
 
@@ -86,12 +86,9 @@ impl BufferSpec {
         write_segments: 16,
         read_ahead: ReadAhead::Segment,
         read_ahead_blocks: 512,
-        keeps_requested: false,
-        passing: false,
-        ahead_on_hit: false,
-        zero_latency: [false; 2],
         write_back: WriteBack::On,
         written_hits: true,
+        ..Self::OFF
     };
 }
 
@@ -238,7 +235,7 @@ impl ControllerSpec {
     ///
     /// # Errors
     /// All faults at once.
-    pub fn check(&self, at: &str) -> Result<(), DriveError> {
+    pub fn check(&self, at: &str) -> Result<()> {
         let mut f = Problems::default();
         for (name, t) in OVERHEADS.iter().zip(self.overheads()) {
             if t > SimTime::from_ms(1000) {

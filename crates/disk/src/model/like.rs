@@ -2,9 +2,9 @@
 //! for is taken over, and says from where.
 
 use super::{DriveModel, DriveSpec, write};
-use crate::DriveError;
 use crate::geometry::{Layout, ZoneSpec};
 use crate::mechanics::SeekCurve;
+use crate::{DriveError, Result};
 use smrlab_units::{BLOCK_BYTES, Blocks};
 
 /// What is asked of the new drive; what is `None` is the other one's.
@@ -30,7 +30,7 @@ pub struct Like {
 ///
 /// # Errors
 /// What does not make a drive, by field.
-pub fn like(base: &DriveModel, wanted: &Like) -> Result<String, DriveError> {
+pub fn like(base: &DriveModel, wanted: &Like) -> Result<String> {
     let mut spec = base.spec().clone();
     spec.name.clone_from(&wanted.name);
     spec.reference = format!("made after {} by smrlab drive new", base.name());
@@ -93,7 +93,7 @@ pub(super) fn rate_of(zone: &ZoneSpec, rpm: u32) -> f64 {
 }
 
 /// Zones and surfaces for what is wanted.
-fn lay_out(spec: &mut DriveSpec, base: &DriveModel, wanted: &Like) -> Result<(), DriveError> {
+fn lay_out(spec: &mut DriveSpec, base: &DriveModel, wanted: &Like) -> Result<()> {
     let fault = |place: &str, problem: String| Err(DriveError::one(place, problem));
     let (old, rpm) = (&base.spec().geometry, spec.mechanics.rpm);
     if old.layout == Layout::Listed {

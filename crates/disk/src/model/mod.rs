@@ -20,11 +20,11 @@ pub use presets::{DRIVES, DriveEntry, OVERRIDES, load};
 pub use reader::Provenance;
 pub use writer::{Origin, write};
 
-use crate::DriveError;
 use crate::bands::{BandLayout, Bands, RandomAccess};
 use crate::geometry::{Geometry, GeometrySpec, Layout, TrackNo, ZoneSpec};
 use crate::interference::{Interference, PhysicalProfile};
 use crate::mechanics::{Distance, Mechanics, MechanicsSpec, Model, SeekCurve};
+use crate::{DriveError, Result};
 use smrlab_units::problems::Problems;
 use smrlab_units::{Blocks, Pba, SimTime};
 use std::ops::RangeInclusive;
@@ -82,7 +82,7 @@ impl DriveModel {
     ///
     /// # Errors
     /// All faults at once, with the field's place in the file.
-    pub fn new(mut spec: DriveSpec, provenance: Vec<Provenance>) -> Result<Self, DriveError> {
+    pub fn new(mut spec: DriveSpec, provenance: Vec<Provenance>) -> Result<Self> {
         let mut faults = Problems::default();
         for part in [
             spec.geometry.check("geometry"),
@@ -120,7 +120,7 @@ impl DriveModel {
     ///
     /// # Errors
     /// All faults at once, with line or field.
-    pub fn from_toml(text: &str) -> Result<Self, DriveError> {
+    pub fn from_toml(text: &str) -> Result<Self> {
         parse::parse(text)
     }
 
@@ -175,7 +175,7 @@ impl DriveModel {
     ///
     /// # Errors
     /// As [`Mechanics::new`].
-    pub fn mechanics(&self, model: Option<Model>) -> Result<Mechanics, DriveError> {
+    pub fn mechanics(&self, model: Option<Model>) -> Result<Mechanics> {
         Mechanics::new(self.geometry.clone(), &self.spec.mechanics, model.unwrap_or(self.spec.model))
     }
 
@@ -183,7 +183,7 @@ impl DriveModel {
     ///
     /// # Errors
     /// When no band fits.
-    pub fn bands(&self, tracks: Option<u64>) -> Result<Bands, DriveError> {
+    pub fn bands(&self, tracks: Option<u64>) -> Result<Bands> {
         let layout = BandLayout {
             tracks: tracks.or(self.spec.bands.tracks).unwrap_or(4),
             head_width: self.head_width(),
@@ -208,7 +208,7 @@ impl DriveModel {
     ///
     /// # Errors
     /// When no band fits, or the medium has no room for the guards.
-    pub fn block_bands(&self, blocks: Blocks) -> Result<Bands, DriveError> {
+    pub fn block_bands(&self, blocks: Blocks) -> Result<Bands> {
         let most = self.counted_blocks().0.saturating_sub(self.unshingled().0) / blocks.0.max(1);
         self.shingled_bands(blocks, most..=most)
     }
@@ -225,7 +225,7 @@ impl DriveModel {
     ///
     /// # Errors
     /// As there.
-    pub fn shingled_bands(&self, blocks: Blocks, number: RangeInclusive<u64>) -> Result<Bands, DriveError> {
+    pub fn shingled_bands(&self, blocks: Blocks, number: RangeInclusive<u64>) -> Result<Bands> {
         let (least, most) = number.into_inner();
         let Interference::Blocks(p) = self.spec.interference else {
             let reason = format!("{} has a physical profile: give the band's size in tracks", self.spec.name);
@@ -242,12 +242,7 @@ impl DriveModel {
         Ok(bands)
     }
 
-    fn changed(
-        &self,
-        key: &str,
-        value: String,
-        change: impl FnOnce(&mut DriveSpec),
-    ) -> Result<Self, DriveError> {
+    fn changed(&self, key: &str, value: String, change: impl FnOnce(&mut DriveSpec)) -> Result<Self> {
         let mut spec = self.spec.clone();
         change(&mut spec);
         let mut drive = Self::new(spec, self.provenance.clone())?;
@@ -261,7 +256,7 @@ impl DriveModel {
     ///
     /// # Errors
     /// When `k` is out of range, or the drive has a block profile and `k` is not 1.
-    pub fn with_tracks(&self, k: u32) -> Result<Self, DriveError> {
+    pub fn with_tracks(&self, k: u32) -> Result<Self> {
         let interference = match self.spec.interference {
             Interference::Blocks(_) if k == 1 => Interference::blocks(1),
             Interference::Blocks(_) => {
@@ -286,7 +281,7 @@ impl DriveModel {
     ///
     /// # Errors
     /// When the drive has a block profile, or tracks set aside for random access.
-    pub fn with_waves(&self, length: u64) -> Result<Self, DriveError> {
+    pub fn with_waves(&self, length: u64) -> Result<Self> {
         let Interference::Physical(p) = self.spec.interference else {
             return Err(DriveError::one("wave", "this drive has a block profile and no tracks".to_owned()));
         };
@@ -308,7 +303,7 @@ impl DriveModel {
     ///
     /// # Errors
     /// As [`DriveModel::new`].
-    pub fn with_cache_measured(&self) -> Result<Self, DriveError> {
+    pub fn with_cache_measured(&self) -> Result<Self> {
         let mut spec = self.spec.clone();
         let cache = spec.cache.unwrap_or_default();
         if let Some(late) = cache.read_late {
@@ -323,7 +318,7 @@ impl DriveModel {
     ///
     /// # Errors
     /// As [`DriveModel::new`].
-    pub fn with_random_access(&self, tracks: u64) -> Result<Self, DriveError> {
+    pub fn with_random_access(&self, tracks: u64) -> Result<Self> {
         self.changed("random_access", tracks.to_string(), |s| s.bands.random_access = tracks)
     }
 
@@ -333,7 +328,7 @@ impl DriveModel {
     ///
     /// # Errors
     /// When `blocks` is zero or more than the drive has.
-    pub fn shorten(&self, blocks: Blocks) -> Result<Self, DriveError> {
+    pub fn shorten(&self, blocks: Blocks) -> Result<Self> {
         let counted = self.counted_blocks();
         if blocks == Blocks::ZERO || blocks > counted {
             let reason = format!("{blocks} blocks are not accepted: from 1 to {counted}");
@@ -360,7 +355,7 @@ impl DriveModel {
 }
 
 /// The first block behind `aside` tracks (cylinders on a cylinder layout).
-fn first_shingled(geometry: &Geometry, aside: u64) -> Result<u64, DriveError> {
+fn first_shingled(geometry: &Geometry, aside: u64) -> Result<u64> {
     let unit = geometry.strokes().next().map_or(1, |s| s.unit);
     let rows = geometry.rows();
     if aside >= rows {

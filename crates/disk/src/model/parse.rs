@@ -3,10 +3,10 @@
 use super::controller::controller;
 use super::reader::{ANGLE, BLOCKS, CYLINDERS, Log, RATE, RPM, Reader, SURFACES, TIME, TRACKS, rows, time};
 use super::{BandDefaults, DriveModel, DriveSpec, places};
-use crate::DriveError;
 use crate::geometry::{GeometrySpec, Layout, REVOLUTION};
 use crate::interference::{Interference, PhysicalProfile};
 use crate::mechanics::{Distance, MechanicsSpec, Model, SeekCurve};
+use crate::{DriveError, Result};
 use smrlab_units::{Blocks, SimTime};
 use toml::{Table, Value};
 
@@ -19,7 +19,7 @@ pub(super) fn asked(text: &str) -> Vec<(String, String, bool)> {
     log.asked.into_inner()
 }
 
-pub(super) fn parse(text: &str) -> Result<DriveModel, DriveError> {
+pub(super) fn parse(text: &str) -> Result<DriveModel> {
     let table: Table = text.parse().map_err(|e: toml::de::Error| {
         let line = e.span().map_or(1, |s| text[..s.start].lines().count().max(1));
         DriveError::one(format!("line {line}"), e.message().to_owned())

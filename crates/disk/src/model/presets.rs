@@ -1,8 +1,8 @@
 //! The drives that ship with the project, and how a user's text becomes a drive.
 
 use super::{BufferSpec, ControllerSpec, DriveModel, ReadAhead, WriteBack};
-use crate::DriveError;
 use crate::interference::Interference;
+use crate::{DriveError, Result};
 use smrlab_units::spec::{Kind, Param, SpecError, Values, nearest, split_item};
 use smrlab_units::{Blocks, SimTime};
 
@@ -121,7 +121,7 @@ fn placed(name: &str, e: &DriveError) -> SpecError {
     SpecError::Other(lines.collect::<Vec<_>>().join("\n"))
 }
 
-fn apply(mut drive: DriveModel, values: &Values) -> Result<DriveModel, DriveError> {
+fn apply(mut drive: DriveModel, values: &Values) -> Result<DriveModel> {
     if let Some(k) = values.count("k") {
         drive = drive.with_tracks(k as u32)?;
     }

@@ -127,7 +127,6 @@ fn least<K: Ord>(candidates: &[Candidate], key: impl Fn(&Candidate) -> K) -> Opt
 #[cfg(test)]
 mod tests {
     use super::*;
-    use smrlab_disk::geometry::{Layout, Toward};
     use smrlab_disk::mechanics::Distance;
     use smrlab_disk::{Geometry, GeometrySpec, MechanicsSpec, Model, SeekCurve, ZoneSpec};
     use smrlab_units::Pba;
@@ -135,19 +134,8 @@ mod tests {
 
     /// Two surfaces, one after the other: the last track lies under the first one.
     fn two_surfaces(write_settle: SimTime) -> Mechanics {
-        let geometry = GeometrySpec {
-            surfaces: 2,
-            zones: vec![ZoneSpec::plain(100, 100)],
-            layout: Layout::Surface,
-            toward: Toward::Inner,
-            track_skew: 0,
-            cylinder_skew: 0,
-            defects: Vec::new(),
-            slips: Vec::new(),
-            groups: Vec::new(),
-            runs: Vec::new(),
-            remaps: Vec::new(),
-        };
+        let zones = vec![ZoneSpec::plain(100, 100)];
+        let geometry = GeometrySpec { surfaces: 2, ..GeometrySpec::single_surface(zones) };
         let seek = SeekCurve::Constant(SimTime::from_ms(2));
         let spec = MechanicsSpec {
             rpm: 6000,
