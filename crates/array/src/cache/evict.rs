@@ -166,5 +166,9 @@ mod tests {
         let dirty = |_| Dirty { pages: 1, first: 0, of: 1 };
         assert_eq!(policy.victim(&dirty), Some(2));
         assert_eq!(policy.victim(&dirty), Some(1));
+        // Six references that were halved are fewer than four that came since.
+        let mut policy = named("lru-lfu", 6);
+        [1, 1, 1, 1, 1, 1, 2, 2, 2, 2, 3].iter().for_each(|g| policy.touched(*g));
+        assert_eq!(policy.victim(&dirty), Some(1));
     }
 }
