@@ -1,6 +1,6 @@
 //! The disk as a clock hand: the end of a read of one block says at which angle the block lies.
 
-use crate::ProbeError;
+use crate::Result;
 use crate::stats::{earliest_angle, wrap};
 use crate::target::{TimedTarget, Timing};
 use crate::watch::Watch;
@@ -144,7 +144,7 @@ impl<'a> Dial<'a> {
     ///
     /// # Errors
     /// As [`access`](Self::access).
-    pub(crate) fn mark(&mut self, lba: u64) -> Result<(), ProbeError> {
+    pub(crate) fn mark(&mut self, lba: u64) -> Result<()> {
         self.mark = (lba, self.passed(lba)?);
         Ok(())
     }
@@ -154,7 +154,7 @@ impl<'a> Dial<'a> {
     ///
     /// # Errors
     /// As [`access`](Self::access).
-    pub(crate) fn tune(&mut self) -> Result<(), ProbeError> {
+    pub(crate) fn tune(&mut self) -> Result<()> {
         let apart = self.passed(self.mark.0)? - self.mark.1;
         let turns = (apart / self.period).round();
         if turns >= 1.0 {
@@ -164,7 +164,7 @@ impl<'a> Dial<'a> {
     }
 
     /// A time at which the block's end passed the head, in nanoseconds.
-    fn passed(&mut self, lba: u64) -> Result<f64, ProbeError> {
+    fn passed(&mut self, lba: u64) -> Result<f64> {
         let angles = (0..self.repeats(0.001, 32)).map(|_| self.angle(lba)).collect::<Result<Vec<_>, _>>()?;
         let late = wrap(self.angle_at(self.last) - self.earliest(&angles));
         Ok(self.last.0 as f64 - late * self.period)
@@ -205,7 +205,7 @@ impl<'a> Dial<'a> {
     ///
     /// # Errors
     /// The target's, or that it was asked to stop.
-    pub fn access(&mut self, dir: Dir, lba: u64, blocks: u64) -> Result<Timing, ProbeError> {
+    pub fn access(&mut self, dir: Dir, lba: u64, blocks: u64) -> Result<Timing> {
         self.watch.check()?;
         self.quality.requests += 1;
         let t = self.target.access(dir, Lba(lba), Blocks(blocks))?;
@@ -218,7 +218,7 @@ impl<'a> Dial<'a> {
     ///
     /// # Errors
     /// As [`access`](Self::access).
-    pub fn read(&mut self, lba: u64) -> Result<Timing, ProbeError> {
+    pub fn read(&mut self, lba: u64) -> Result<Timing> {
         self.access(Dir::Read, lba, 1)
     }
 
@@ -226,7 +226,7 @@ impl<'a> Dial<'a> {
     ///
     /// # Errors
     /// As [`access`](Self::access).
-    pub fn flush(&mut self) -> Result<Timing, ProbeError> {
+    pub fn flush(&mut self) -> Result<Timing> {
         self.watch.check()?;
         let t = self.target.flush()?;
         self.last = t.end;
@@ -237,7 +237,7 @@ impl<'a> Dial<'a> {
     ///
     /// # Errors
     /// As [`access`](Self::access).
-    pub fn write(&mut self, lba: u64, blocks: u64) -> Result<Timing, ProbeError> {
+    pub fn write(&mut self, lba: u64, blocks: u64) -> Result<Timing> {
         let start = self.access(Dir::Write, lba, blocks)?.start;
         let end = self.flush()?.end;
         Ok(Timing { start, end })
@@ -267,7 +267,7 @@ impl<'a> Dial<'a> {
     ///
     /// # Errors
     /// As [`access`](Self::access).
-    pub fn evict(&mut self) -> Result<(), ProbeError> {
+    pub fn evict(&mut self) -> Result<()> {
         let (blocks, at) = (self.blocks(), self.last_lba);
         let Eviction { reads, stride } = self.eviction;
         if stride > 0 {
@@ -299,7 +299,7 @@ impl<'a> Dial<'a> {
     ///
     /// # Errors
     /// As [`access`](Self::access).
-    pub fn hit(&mut self, lba: u64) -> Result<bool, ProbeError> {
+    pub fn hit(&mut self, lba: u64) -> Result<bool> {
         let t = self.read(lba)?;
         Ok(self.is_hit(t))
     }
@@ -313,7 +313,7 @@ impl<'a> Dial<'a> {
     ///
     /// # Errors
     /// As [`access`](Self::access).
-    pub fn read_medium(&mut self, lba: u64) -> Result<Timing, ProbeError> {
+    pub fn read_medium(&mut self, lba: u64) -> Result<Timing> {
         let mut t = self.read(lba)?;
         for _ in 0..3 {
             if !self.is_hit(t) {
@@ -336,7 +336,7 @@ impl<'a> Dial<'a> {
     ///
     /// # Errors
     /// As [`access`](Self::access).
-    pub fn angle(&mut self, lba: u64) -> Result<f64, ProbeError> {
+    pub fn angle(&mut self, lba: u64) -> Result<f64> {
         let t = self.read_medium(lba)?;
         Ok(self.angle_at(t.end))
     }
@@ -346,7 +346,7 @@ impl<'a> Dial<'a> {
     ///
     /// # Errors
     /// As [`access`](Self::access).
-    pub fn between(&mut self, from: u64, to: u64, repeats: u64) -> Result<f64, ProbeError> {
+    pub fn between(&mut self, from: u64, to: u64, repeats: u64) -> Result<f64> {
         let mut ends = [Vec::new(), Vec::new()];
         for _ in 0..repeats.max(1) {
             for (ends, lba) in ends.iter_mut().zip([from.max(to), from.min(to)]) {
@@ -381,7 +381,7 @@ impl<'a> Dial<'a> {
     ///
     /// # Errors
     /// As [`access`](Self::access).
-    pub fn step(&mut self, from: u64, to: u64, sectors: f64, repeats: u64) -> Result<f64, ProbeError> {
+    pub fn step(&mut self, from: u64, to: u64, sectors: f64, repeats: u64) -> Result<f64> {
         if !self.across {
             return self.between(from, to, repeats);
         }

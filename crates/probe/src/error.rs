@@ -13,6 +13,9 @@ pub enum Kind {
     Interrupted,
 }
 
+/// The result of what can fail with [`ProbeError`].
+pub type Result<T, E = ProbeError> = std::result::Result<T, E>;
+
 /// Why nothing (more) was found out; one sentence.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum ProbeError {

@@ -1,8 +1,7 @@
 //! From what a user wrote to a target.
 
 use crate::target::{TargetError, TimedTarget};
-use crate::{ProbeError, SimTarget, sim};
-use smrlab_drive::Drive;
+use crate::{ProbeError, Result, SimTarget, sim};
 use std::path::Path;
 
 mod caching;
@@ -23,7 +22,7 @@ pub use pages::pages;
 ///
 /// # Errors
 /// When there is no such thing, it is in use, or is no target.
-pub fn open(text: &str, destroy: bool, keep_cache: bool) -> Result<Box<dyn TimedTarget + Send>, ProbeError> {
+pub fn open(text: &str, destroy: bool, keep_cache: bool) -> Result<Box<dyn TimedTarget + Send>> {
     if let Some(sim) = text.strip_prefix("sim:") {
         return Ok(Box::new(simulated(sim)?));
     }
@@ -46,7 +45,7 @@ pub fn open(text: &str, destroy: bool, keep_cache: bool) -> Result<Box<dyn Timed
 ///
 /// # Errors
 /// What is wrong with the text.
-pub fn simulated(text: &str) -> Result<SimTarget<Drive>, ProbeError> {
+pub fn simulated(text: &str) -> Result<SimTarget> {
     sim::open(text, |path| std::fs::read_to_string(path).map_err(|e| e.to_string()))
         .map_err(|e| ProbeError::Input(e.to_string()))
 }

@@ -8,68 +8,36 @@ use smrlab_units::problems::Problems;
 use smrlab_units::spec::SpecError;
 use smrlab_units::{Blocks, Dir, HostOp, Lba, SimTime, Zone};
 
-/// What serves requests on a virtual clock.
-pub trait Machine {
-    /// How many blocks the host sees.
-    fn host_blocks(&self) -> Blocks;
-
-    /// Serves a request that arrives at `now`; when the host is acknowledged. `None`: it is refused.
-    fn serve(&mut self, now: SimTime, op: HostOp, lba: Lba, blocks: Blocks) -> Option<SimTime>;
-
-    /// A zone with room behind its write pointer, where there are zones.
-    fn zone(&self) -> Option<Zone> {
-        None
-    }
-}
-
-impl Machine for Drive {
-    fn host_blocks(&self) -> Blocks {
-        self.layer().host_blocks()
-    }
-
-    fn serve(&mut self, now: SimTime, op: HostOp, lba: Lba, blocks: Blocks) -> Option<SimTime> {
-        let request = HostRequest::new(op, lba, blocks);
-        while self.next_step(now, &mut ()).is_some() {}
-        self.interrupt();
-        let done = self.dispatch(now, &request, &mut ());
-        done.plan.refusal().is_none().then_some(done.served.ack)
-    }
-
-    fn zone(&self) -> Option<Zone> {
-        zone_with_room(zones_of(self.layer()))
-    }
-}
-
 /// See the [module](self).
-#[derive(Debug)]
-pub struct SimTarget<M> {
-    machine: M,
+pub struct SimTarget {
+    drive: Drive,
     now: SimTime,
 }
 
-impl<M: Machine> SimTarget<M> {
+impl SimTarget {
     /// At time 0.
-    pub fn new(machine: M) -> Self {
-        Self { machine, now: SimTime::ZERO }
+    pub fn new(drive: Drive) -> Self {
+        Self { drive, now: SimTime::ZERO }
     }
 
-    /// The drive behind it: for tests, which compare with the truth.
-    pub fn machine(&self) -> &M {
-        &self.machine
-    }
-
+    /// Serves a request that arrives now.
     fn timed(&mut self, op: HostOp, lba: Lba, blocks: Blocks) -> Result<Timing, TargetError> {
         let start = self.now;
-        let refused =
-            || TargetError { what: format!("the drive refuses a {} at LBA {lba}", op.name()), gone: false };
-        self.now = self.machine.serve(start, op, lba, blocks).ok_or_else(refused)?.max(start);
+        while self.drive.next_step(start, &mut ()).is_some() {}
+        self.drive.interrupt();
+        let done = self.drive.dispatch(start, &HostRequest::new(op, lba, blocks), &mut ());
+        if done.plan.refusal().is_some() {
+            let what = format!("the drive refuses a {} at LBA {lba}", op.name());
+            return Err(TargetError { what, gone: false });
+        }
+        self.now = done.served.ack.max(start);
         Ok(Timing { start, end: self.now })
     }
 }
 
-impl<M: Machine> TimedTarget for SimTarget<M> {
+impl TimedTarget for SimTarget {
     fn blocks(&self) -> Blocks {
-        self.machine.host_blocks()
+        self.drive.layer().host_blocks()
     }
 
     fn access(&mut self, dir: Dir, lba: Lba, blocks: Blocks) -> Result<Timing, TargetError> {
@@ -94,7 +62,7 @@ impl<M: Machine> TimedTarget for SimTarget<M> {
     }
 
     fn zone(&self) -> Option<Zone> {
-        self.machine.zone()
+        zone_with_room(zones_of(self.drive.layer()))
     }
 }
 
@@ -103,10 +71,7 @@ impl<M: Machine> TimedTarget for SimTarget<M> {
 ///
 /// # Errors
 /// What is wrong with the drive's or the layer's text.
-pub fn open(
-    text: &str,
-    read: impl Fn(&str) -> Result<String, String>,
-) -> Result<SimTarget<Drive>, SpecError> {
+pub fn open(text: &str, read: impl Fn(&str) -> Result<String, String>) -> Result<SimTarget, SpecError> {
     let (drive, layer) = split(text);
     let wanted =
         Wanted { drive, layer, scheduler: "fcfs", metadata: "nv", mechanics: None, medium: None, seed: 0 };

@@ -1,6 +1,6 @@
 //! Who watches while a drive is looked at.
 
-use crate::ProbeError;
+use crate::{ProbeError, Result};
 
 /// Is told how far it is, and can stop it.
 pub trait Watch {
@@ -18,7 +18,7 @@ pub trait Watch {
     ///
     /// # Errors
     /// [`ProbeError::Interrupted`].
-    fn check(&self) -> Result<(), ProbeError> {
+    fn check(&self) -> Result<()> {
         if self.stopped() { Err(ProbeError::Interrupted) } else { Ok(()) }
     }
 }

@@ -1,6 +1,6 @@
 //! The text form of the emulator's paper (section 6.2; DIG): a line a track.
 
-use crate::ProbeError;
+use crate::{ProbeError, Result};
 
 /// A line: a track as the tool saw it.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -18,7 +18,7 @@ pub struct Track {
 ///
 /// # Errors
 /// [`ProbeError::Input`] with the line, or where there are too few tracks.
-pub fn parse(text: &str) -> Result<Vec<Track>, ProbeError> {
+pub fn parse(text: &str) -> Result<Vec<Track>> {
     let mut out = Vec::new();
     for (i, line) in text.lines().enumerate() {
         let line = line.trim();
@@ -47,7 +47,7 @@ pub fn parse(text: &str) -> Result<Vec<Track>, ProbeError> {
 ///
 /// # Errors
 /// [`ProbeError::Unclear`] where they never fall.
-pub fn rotation(tracks: &[Track]) -> Result<(f64, f64), ProbeError> {
+pub fn rotation(tracks: &[Track]) -> Result<(f64, f64)> {
     let steps: Vec<f64> =
         tracks.windows(2).filter(|w| w[1].number == w[0].number + 1).map(|w| w[1].us - w[0].us).collect();
     let up: Vec<f64> = steps.iter().copied().filter(|s| *s > 0.0).collect();

@@ -8,8 +8,8 @@ mod zoning;
 
 pub use zoning::{Curve, EqualTracks, Paper, change_points, paper};
 
-use crate::ProbeError;
 use crate::geometry::{Extraction, Order, Skews, Zone};
+use crate::{ProbeError, Result};
 use smrlab_disk::geometry::{Layout, REVOLUTION, Toward, ZoneSpec};
 use smrlab_disk::{DRIVES, DriveSpec, Interference, PhysicalProfile, SeekCurve};
 use smrlab_units::SimTime;
@@ -59,7 +59,7 @@ fn time(ns: f64) -> SimTime {
 ///
 /// # Errors
 /// [`ProbeError::Input`] where zones or rotation are missing.
-pub fn from_extraction(e: &Extraction, name: &str) -> Result<Fitted, ProbeError> {
+pub fn from_extraction(e: &Extraction, name: &str) -> Result<Fitted> {
     let Some(rpm) = e.rpm.filter(|_| e.complete && !e.zones.is_empty()) else {
         return Err(ProbeError::Input(
             "the extraction is not complete: run 'smrlab geometry extract' again".to_owned(),
@@ -232,7 +232,7 @@ pub fn from_dig(
     how: Paper,
     by_paper: bool,
     rpm: Option<f64>,
-) -> Result<DigFit, ProbeError> {
+) -> Result<DigFit> {
     let (period, skew) = dig::rotation(tracks)?;
     let measured = 60e6 / period;
     let speed = rpm.unwrap_or(measured);
@@ -263,7 +263,7 @@ pub fn from_dig(
 ///
 /// # Errors
 /// [`ProbeError::Input`] where the drive's mechanics cannot be built.
-pub fn of_drive(model: &smrlab_disk::DriveModel) -> Result<Extraction, ProbeError> {
+pub fn of_drive(model: &smrlab_disk::DriveModel) -> Result<Extraction> {
     let (g, spec) = (model.geometry(), model.spec());
     let mut out = Extraction::new(g.blocks().0);
     let exact = |value: f64| crate::geometry::Measured { value, spread: 0.0 };

@@ -12,7 +12,7 @@ fn model(text: &str) -> DriveModel {
     load(text, |_| Err("no files here".to_owned())).unwrap()
 }
 
-fn target(model: &DriveModel) -> SimTarget<Drive> {
+fn target(model: &DriveModel) -> SimTarget {
     let context = smrlab_stl::BuildContext::new(Arc::new(model.clone()));
     let built = smrlab_stl::build("cmr", &context).unwrap();
     SimTarget::new(Drive::new(built.layer, model.mechanics(None).unwrap(), DriveSetup::default()))

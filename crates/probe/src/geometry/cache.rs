@@ -1,6 +1,6 @@
 //! The drive's own cache: how many segments it has, and how far it reads ahead.
 
-use crate::ProbeError;
+use crate::Result;
 use crate::dial::Dial;
 use serde::{Deserialize, Serialize};
 
@@ -23,7 +23,7 @@ const LONGEST: u64 = 1 << 18;
 ///
 /// # Errors
 /// The target's.
-pub(super) fn find(dial: &mut Dial<'_>) -> Result<BoardCache, ProbeError> {
+pub(super) fn find(dial: &mut Dial<'_>) -> Result<BoardCache> {
     dial.stage("on-board cache");
     if !dial.cached() {
         return Ok(BoardCache { present: false, segments: 0, read_ahead: 0 });
@@ -34,11 +34,7 @@ pub(super) fn find(dial: &mut Dial<'_>) -> Result<BoardCache, ProbeError> {
 }
 
 /// The largest number from `least` on for which `holds`, which does not hold for larger ones.
-fn largest(
-    least: u64,
-    most: u64,
-    mut holds: impl FnMut(u64) -> Result<bool, ProbeError>,
-) -> Result<u64, ProbeError> {
+fn largest(least: u64, most: u64, mut holds: impl FnMut(u64) -> Result<bool>) -> Result<u64> {
     let (mut lo, mut hi) = (least, least.max(1));
     while hi < most && holds(hi)? {
         lo = hi;
@@ -52,7 +48,7 @@ fn largest(
 }
 
 /// Whether the first of `n` places is still there after the others were read.
-fn keeps(dial: &mut Dial<'_>, n: u64) -> Result<bool, ProbeError> {
+fn keeps(dial: &mut Dial<'_>, n: u64) -> Result<bool> {
     let mut hits = 0;
     for _ in 0..3 {
         dial.evict()?;
@@ -67,7 +63,7 @@ fn keeps(dial: &mut Dial<'_>, n: u64) -> Result<bool, ProbeError> {
 }
 
 /// Whether the block `n` behind a read one is there.
-fn reads_ahead(dial: &mut Dial<'_>, n: u64) -> Result<bool, ProbeError> {
+fn reads_ahead(dial: &mut Dial<'_>, n: u64) -> Result<bool> {
     let mut hits = 0;
     for _ in 0..3 {
         dial.evict()?;

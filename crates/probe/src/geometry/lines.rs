@@ -7,9 +7,9 @@
 //! ends: after a whole number of tracks, which the two lines through the angles on both sides tell.
 
 use super::tracks::sectors_near;
-use crate::ProbeError;
 use crate::dial::Dial;
 use crate::stats::{median, median_angle, turn, wrap};
+use crate::{ProbeError, Result};
 
 /// Places on the drive at which the skew is looked for.
 const PLACES: u64 = 12;
@@ -77,7 +77,7 @@ impl Lines {
     ///
     /// # Errors
     /// The target's, and [`ProbeError::Unclear`] where no skew or more than one fits.
-    pub(super) fn find(dial: &mut Dial<'_>) -> Result<Self, ProbeError> {
+    pub(super) fn find(dial: &mut Dial<'_>) -> Result<Self> {
         let blocks = dial.blocks();
         let mut each = Vec::new();
         for i in 0..PLACES {
@@ -103,7 +103,7 @@ impl Lines {
     ///
     /// # Errors
     /// The target's, and [`ProbeError::Unclear`] where the zone has too few tracks.
-    pub(super) fn zone(&mut self, dial: &mut Dial<'_>, first: u64, near: f64) -> Result<Found, ProbeError> {
+    pub(super) fn zone(&mut self, dial: &mut Dial<'_>, first: u64, near: f64) -> Result<Found> {
         let end = dial.blocks();
         let usable = match self.next.take() {
             Some(n) => n,
@@ -147,7 +147,7 @@ impl Lines {
     }
 
     /// Blocks on a track from `at` on.
-    fn whole(&self, dial: &mut Dial<'_>, at: u64, near: f64) -> Result<u64, ProbeError> {
+    fn whole(&self, dial: &mut Dial<'_>, at: u64, near: f64) -> Result<u64> {
         let room = dial.blocks() - at;
         let (mut usable, mut most) = (0.0f64, 0);
         for _ in 0..3 {
@@ -186,12 +186,12 @@ fn soon(dial: &Dial<'_>, run: &TrackStretch, origin: f64, lba: u64) -> u64 {
 }
 
 /// The angle of a block less what the run says.
-fn off(dial: &mut Dial<'_>, run: &TrackStretch, lba: u64) -> Result<f64, ProbeError> {
+fn off(dial: &mut Dial<'_>, run: &TrackStretch, lba: u64) -> Result<f64> {
     Ok(wrap(dial.angle(lba)? - run.angle(lba)))
 }
 
 /// The same of the block and some behind it: their median.
-fn offset(dial: &mut Dial<'_>, run: &TrackStretch, lba: u64) -> Result<f64, ProbeError> {
+fn offset(dial: &mut Dial<'_>, run: &TrackStretch, lba: u64) -> Result<f64> {
     let last = dial.blocks() - 1;
     let offs = (0..5)
         .rev()
@@ -201,13 +201,7 @@ fn offset(dial: &mut Dial<'_>, run: &TrackStretch, lba: u64) -> Result<f64, Prob
 }
 
 /// Whether blocks behind `good` up to `lba` are where the run goes on; about how far they deviate.
-fn on_line(
-    dial: &mut Dial<'_>,
-    run: &TrackStretch,
-    origin: f64,
-    good: u64,
-    lba: u64,
-) -> Result<Option<f64>, ProbeError> {
+fn on_line(dial: &mut Dial<'_>, run: &TrackStretch, origin: f64, good: u64, lba: u64) -> Result<Option<f64>> {
     let limit = tolerance(dial);
     let mut offs = Vec::new();
     for tracks in BEFORE {
@@ -234,7 +228,7 @@ fn between(
     origin: f64,
     good: u64,
     mut bad: u64,
-) -> Result<(u64, u64), ProbeError> {
+) -> Result<(u64, u64)> {
     loop {
         let mut lo = good;
         while bad - lo > 8 {
@@ -261,7 +255,7 @@ fn ends(
     origin: f64,
     next: u64,
     [good, bad]: [u64; 2],
-) -> Result<u64, ProbeError> {
+) -> Result<u64> {
     // By so much a boundary one track later turns what is behind it.
     let each = (1.0 + run.skew) * (1.0 - run.usable as f64 / next as f64);
     let doubt = (1.5 * tolerance(dial) / each.abs()).ceil() as u64 + 8;
@@ -296,7 +290,7 @@ fn ends(
 
 /// Blocks in a revolution from `at` on, over as many tracks as the zone and `room` blocks let it, and how many these were.
 /// Distances double, so that how many revolutions lie between is known from the step before.
-fn blocks_a_turn(dial: &mut Dial<'_>, at: u64, near: f64, room: u64) -> Result<(f64, u64), ProbeError> {
+fn blocks_a_turn(dial: &mut Dial<'_>, at: u64, near: f64, room: u64) -> Result<(f64, u64)> {
     let reference = dial.angle(at)?;
     let (mut slope, mut tracks) = (1.0 / near, 0);
     let mut next = 1;

@@ -16,10 +16,10 @@ pub use cache::BoardCache;
 pub use order::{Order, Skews};
 pub use seek::Seeks;
 
-use crate::ProbeError;
 use crate::dial::{Dial, Quality};
 use crate::target::TimedTarget;
 use crate::watch::Watch;
+use crate::{ProbeError, Result};
 use serde::{Deserialize, Serialize};
 
 /// A measured number and its standard error.
@@ -71,7 +71,7 @@ pub struct ExtractOptions {
 }
 
 /// What is known of a drive's geometry; stages that are not done are absent.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Extraction {
     /// Version of this form.
     pub schema: u32,
@@ -108,19 +108,7 @@ pub struct Extraction {
 impl Extraction {
     /// Nothing is known.
     pub fn new(blocks: u64) -> Self {
-        Self {
-            schema: 1,
-            blocks,
-            rpm: None,
-            zones: Vec::new(),
-            complete: false,
-            skew: None,
-            seek: None,
-            cache: None,
-            own_cache: String::new(),
-            notes: Vec::new(),
-            quality: Quality::default(),
-        }
+        Self { schema: 1, blocks, ..Self::default() }
     }
 
     /// Whether everything that `options` ask for is there.
@@ -142,7 +130,7 @@ pub fn extract(
     options: ExtractOptions,
     known: &mut Extraction,
     keep: &mut dyn FnMut(&Extraction),
-) -> Result<(), ProbeError> {
+) -> Result<()> {
     if known.blocks != target.blocks().0 {
         return Err(ProbeError::Input(format!(
             "what was measured before is of a drive of {} blocks, this one has {}: use another --out",
@@ -166,7 +154,7 @@ fn stages(
     options: ExtractOptions,
     known: &mut Extraction,
     keep: &mut dyn FnMut(&Extraction),
-) -> Result<(), ProbeError> {
+) -> Result<()> {
     // The dial has to be set in every sitting.
     known.rpm = Some(rotation::find(dial, options.zones_only)?);
     keep(known);
@@ -200,7 +188,7 @@ fn stages(
 }
 
 /// What cannot be told becomes a note.
-fn told<T>(known: &mut Extraction, result: Result<T, ProbeError>) -> Result<Option<T>, ProbeError> {
+fn told<T>(known: &mut Extraction, result: Result<T>) -> Result<Option<T>> {
     match result {
         Ok(value) => Ok(Some(value)),
         Err(ProbeError::Unclear(why)) => {

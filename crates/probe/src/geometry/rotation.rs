@@ -1,9 +1,9 @@
 //! How fast the disk turns, and whether it has a cache that hides that.
 
 use super::Measured;
-use crate::ProbeError;
 use crate::dial::{Dial, Eviction, FAR};
 use crate::stats::{line, median, median_angle, spread, wrap};
+use crate::{ProbeError, Result};
 
 /// Revolutions over which the speed is measured, at least and at most.
 const LONG: u64 = 256;
@@ -27,7 +27,7 @@ const NO_MULTIPLE: &str = "the times between reads of the same block are not mul
 ///
 /// # Errors
 /// The target's, and [`ProbeError::NotADisk`].
-pub(crate) fn find(dial: &mut Dial<'_>, quick: bool) -> Result<Measured, ProbeError> {
+pub(crate) fn find(dial: &mut Dial<'_>, quick: bool) -> Result<Measured> {
     dial.stage("rotation");
     let blocks = dial.blocks();
     let typical = far_reads(dial, |dial, _| dial.random(blocks))?;
@@ -42,7 +42,7 @@ pub(crate) fn find(dial: &mut Dial<'_>, quick: bool) -> Result<Measured, ProbeEr
 ///
 /// # Errors
 /// The target's, and [`ProbeError::NotADisk`].
-pub(crate) fn plausible(dial: &mut Dial<'_>) -> Result<(), ProbeError> {
+pub(crate) fn plausible(dial: &mut Dial<'_>) -> Result<()> {
     let blocks = dial.blocks();
     for round in 0..ROUNDS {
         let shift = round * blocks / (2 * FAR_READS * ROUNDS);
@@ -57,7 +57,7 @@ pub(crate) fn plausible(dial: &mut Dial<'_>) -> Result<(), ProbeError> {
 }
 
 /// The times of reads far from each other, `place` being the block of each.
-fn far_reads(dial: &mut Dial<'_>, place: impl Fn(&mut Dial<'_>, u64) -> u64) -> Result<Vec<f64>, ProbeError> {
+fn far_reads(dial: &mut Dial<'_>, place: impl Fn(&mut Dial<'_>, u64) -> u64) -> Result<Vec<f64>> {
     let blocks = dial.blocks();
     if blocks < 64 {
         return Err(ProbeError::NotADisk(format!("{blocks} blocks are too few, at least 64 are needed")));
@@ -78,7 +78,7 @@ fn far_reads(dial: &mut Dial<'_>, place: impl Fn(&mut Dial<'_>, u64) -> u64) -> 
 }
 
 /// A block read twice: does the second read take a revolution, or nothing? And how many reads elsewhere push it out?
-fn find_cache(dial: &mut Dial<'_>, typical: f64) -> Result<(), ProbeError> {
+fn find_cache(dial: &mut Dial<'_>, typical: f64) -> Result<()> {
     let blocks = dial.blocks();
     let mut again = Vec::new();
     for _ in 0..5 {
@@ -107,7 +107,7 @@ fn find_cache(dial: &mut Dial<'_>, typical: f64) -> Result<(), ProbeError> {
 
 /// The fewest reads of the kind that push a block out of the drive's cache, and some more, because segments may be replaced
 /// at random.
-fn least_reads(dial: &mut Dial<'_>, limit: f64, kind: Eviction) -> Result<Option<Eviction>, ProbeError> {
+fn least_reads(dial: &mut Dial<'_>, limit: f64, kind: Eviction) -> Result<Option<Eviction>> {
     // Of a drive that its cache holds nearly, single blocks are pushed out by chance.
     let most = 4096.min(dial.blocks() / 16);
     let mut reads = 1;
@@ -126,7 +126,7 @@ fn least_reads(dial: &mut Dial<'_>, limit: f64, kind: Eviction) -> Result<Option
 }
 
 /// As many reads closer to each other, as long as that is faster: too close ones are parts of one stream to the drive.
-fn nearer(dial: &mut Dial<'_>, limit: f64, mut best: Eviction) -> Result<Eviction, ProbeError> {
+fn nearer(dial: &mut Dial<'_>, limit: f64, mut best: Eviction) -> Result<Eviction> {
     let mut least = f64::INFINITY;
     let mut stride = best.stride;
     while stride > 0 {
@@ -147,7 +147,7 @@ fn nearer(dial: &mut Dial<'_>, limit: f64, mut best: Eviction) -> Result<Evictio
 }
 
 /// Whether such reads elsewhere push a block out of the drive's cache, twice: a single answer from the cache may come late.
-fn pushes_out(dial: &mut Dial<'_>, limit: f64, eviction: Eviction) -> Result<bool, ProbeError> {
+fn pushes_out(dial: &mut Dial<'_>, limit: f64, eviction: Eviction) -> Result<bool> {
     dial.set_cache(limit, eviction);
     for _ in 0..2 {
         let lba = dial.random(dial.blocks());
@@ -162,7 +162,7 @@ fn pushes_out(dial: &mut Dial<'_>, limit: f64, eviction: Eviction) -> Result<boo
 
 /// The longest period at which all reads of one block end at the same angle, whatever was read in between: the drive's own
 /// cache may answer neighbours, and how many revolutions lie between two reads is not known.
-fn rough_period(dial: &mut Dial<'_>, block: u64) -> Result<f64, ProbeError> {
+fn rough_period(dial: &mut Dial<'_>, block: u64) -> Result<f64> {
     let start = dial.read_medium(block)?.end;
     let mut ends = Vec::new();
     let hits = dial.quality().cache_hits;
@@ -200,7 +200,7 @@ fn rough_period(dial: &mut Dial<'_>, block: u64) -> Result<f64, ProbeError> {
 
 /// From reads of one block further and further apart: the number of revolutions between them is known each time from
 /// what is known so far.
-fn refine(dial: &mut Dial<'_>, block: u64, rough: f64, longest: u64) -> Result<Measured, ProbeError> {
+fn refine(dial: &mut Dial<'_>, block: u64, rough: f64, longest: u64) -> Result<Measured> {
     let mut period = rough;
     let start = typical_end(dial, block, rough)?;
     let mut points = vec![(0.0, 0.0)];
@@ -249,7 +249,7 @@ fn refine(dial: &mut Dial<'_>, block: u64, rough: f64, longest: u64) -> Result<M
 }
 
 /// The end of a read of the block that came as late in the turn as others do, in nanoseconds.
-fn typical_end(dial: &mut Dial<'_>, block: u64, rough: f64) -> Result<f64, ProbeError> {
+fn typical_end(dial: &mut Dial<'_>, block: u64, rough: f64) -> Result<f64> {
     let mut ends = Vec::new();
     for _ in 0..5 {
         if dial.cached() {
@@ -265,7 +265,7 @@ fn typical_end(dial: &mut Dial<'_>, block: u64, rough: f64) -> Result<f64, Probe
 }
 
 /// The deviation of the completions of one block.
-fn noise(dial: &mut Dial<'_>, block: u64) -> Result<f64, ProbeError> {
+fn noise(dial: &mut Dial<'_>, block: u64) -> Result<f64> {
     let angles = (0..NOISY_READS).map(|_| dial.angle(block)).collect::<Result<Vec<_>, _>>()?;
     let middle = median_angle(&angles);
     Ok(spread(&angles.iter().map(|a| wrap(a - middle)).collect::<Vec<_>>()) * dial.period())

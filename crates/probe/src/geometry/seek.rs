@@ -3,7 +3,7 @@
 
 use super::order::Order;
 use super::{Skews, Zone};
-use crate::ProbeError;
+use crate::Result;
 use crate::dial::Dial;
 use crate::stats::{earliest, median, turn, wrap};
 use serde::{Deserialize, Serialize};
@@ -86,7 +86,7 @@ impl<'a> Map<'a> {
 
     /// Two blocks of one track: the second is right before the first, which the disk has just passed. Where the drive's own
     /// cache keeps what passes, it is one that the head comes to only after most of a turn.
-    fn same_track(&self, dial: &mut Dial<'_>, cylinder: u64) -> Result<Option<(Spot, Spot)>, ProbeError> {
+    fn same_track(&self, dial: &mut Dial<'_>, cylinder: u64) -> Result<Option<(Spot, Spot)>> {
         let Some(spot) = self.blocks(cylinder).first().copied() else { return Ok(None) };
         let at = |lba| Spot { lba, ..spot };
         let before = at(spot.lba.saturating_sub(2));
@@ -133,12 +133,7 @@ struct Spot {
 ///
 /// # Errors
 /// The target's.
-pub(super) fn find(
-    dial: &mut Dial<'_>,
-    zones: &[Zone],
-    skews: &Skews,
-    destroy: bool,
-) -> Result<Seeks, ProbeError> {
+pub(super) fn find(dial: &mut Dial<'_>, zones: &[Zone], skews: &Skews, destroy: bool) -> Result<Seeks> {
     dial.stage("seeks");
     let map = Map::new(zones, skews.order);
     let most = map.len().saturating_sub(1);
@@ -150,7 +145,7 @@ pub(super) fn find(
         let access = Access { dir, completions: each };
         let Some((block, other)) = map.same_track(dial, most / 2)? else { continue };
         let overhead = Access { dir, completions: often }.least(dial, block, other)?;
-        let over = |dial: &mut Dial<'_>, d| -> Result<Point, ProbeError> {
+        let over = |dial: &mut Dial<'_>, d| -> Result<Point> {
             Ok((d, access.over(dial, &map, most, d)?.map(|time| (time - overhead).max(0.0))))
         };
         let mut points = Vec::new();
@@ -213,8 +208,8 @@ fn refine(
     points: &mut Vec<Point>,
     spread: f64,
     share: [f64; 2],
-    over: impl Fn(&mut Dial<'_>, u64) -> Result<Point, ProbeError>,
-) -> Result<(), ProbeError> {
+    over: impl Fn(&mut Dial<'_>, u64) -> Result<Point>,
+) -> Result<()> {
     let Some(&(most, _)) = points.last() else { return Ok(()) };
     let begun = dial.now();
     let until = (begun + SimTime::from_ms(REFINED[0])).min(SimTime::from_ms(REFINED[1]));
@@ -262,7 +257,7 @@ struct Access {
 impl Access {
     /// The least times over `d` of `most` cylinders there and back, from a quarter and from the middle of what there is room
     /// for. Both in turn: what the drive's own cache has of one is pushed out together with the other.
-    fn over(self, dial: &mut Dial<'_>, map: &Map<'_>, most: u64, d: u64) -> Result<[f64; 2], ProbeError> {
+    fn over(self, dial: &mut Dial<'_>, map: &Map<'_>, most: u64, d: u64) -> Result<[f64; 2]> {
         let room = most - d;
         let ways = [(room / 4, room / 4 + d), (room / 2 + d, room / 2)];
         let mut searches = ways.map(|(from, to)| {
@@ -284,7 +279,7 @@ impl Access {
     }
 
     /// The least time from sending an access to `to` until it begins, with the head at `from`, in nanoseconds.
-    fn least(self, dial: &mut Dial<'_>, from: Spot, to: Spot) -> Result<f64, ProbeError> {
+    fn least(self, dial: &mut Dial<'_>, from: Spot, to: Spot) -> Result<f64> {
         let mut search = Search::new(from, to);
         loop {
             if dial.cached() {
@@ -298,13 +293,7 @@ impl Access {
 
     /// Reads `from`, waits until the moment of the turn `when` (at once without it), goes to `to`: when it was sent, and how
     /// long it took, in turns.
-    fn trip(
-        self,
-        dial: &mut Dial<'_>,
-        from: Spot,
-        to: Spot,
-        when: Option<f64>,
-    ) -> Result<(f64, f64), ProbeError> {
+    fn trip(self, dial: &mut Dial<'_>, from: Spot, to: Spot, when: Option<f64>) -> Result<(f64, f64)> {
         let mut tries = 0;
         loop {
             // The drive may have read ahead of the last access up to this one.
@@ -367,7 +356,7 @@ impl Search {
     }
 
     /// One trip, where one is still needed.
-    fn goes_on(&mut self, access: Access, dial: &mut Dial<'_>) -> Result<bool, ProbeError> {
+    fn goes_on(&mut self, access: Access, dial: &mut Dial<'_>) -> Result<bool> {
         let noisy = dial.noise() > 1e-4;
         let first = if noisy { 5 } else { 1 };
         if self.took.len() < first {
@@ -403,7 +392,7 @@ impl Search {
 
     /// Completions that came much too late may have passed for lost turns: a little later than what is too late the head has
     /// to be too late again.
-    fn make_sure(&mut self, access: Access, dial: &mut Dial<'_>, sent: f64) -> Result<bool, ProbeError> {
+    fn make_sure(&mut self, access: Access, dial: &mut Dial<'_>, sent: f64) -> Result<bool> {
         let later = self.hi + 3.0 * dial.noise();
         let missed = later >= 1.0 || {
             let t = access.trip(dial, self.from, self.to, Some(sent + later))?.1 + later;

@@ -1,8 +1,8 @@
 //! Where tracks begin: along a track the angle rises by the same from block to block, and at its end it jumps.
 
-use crate::ProbeError;
 use crate::dial::Dial;
 use crate::stats::wrap;
+use crate::{ProbeError, Result};
 
 /// The least jump that is looked for, in revolutions.
 const LEAST: f64 = 0.02;
@@ -18,7 +18,7 @@ pub(super) struct Boundary {
 ///
 /// # Errors
 /// The target's, and where the angle follows no line.
-pub(super) fn sectors_near(dial: &mut Dial<'_>, lba: u64) -> Result<f64, ProbeError> {
+pub(super) fn sectors_near(dial: &mut Dial<'_>, lba: u64) -> Result<f64> {
     let blocks = dial.blocks();
     let repeats = dial.repeats(0.004, 9);
     let mut from = lba;
@@ -70,7 +70,7 @@ pub(super) fn boundary_after(
     sectors: f64,
     end: u64,
     known: &Jumps,
-) -> Result<Option<Boundary>, ProbeError> {
+) -> Result<Option<Boundary>> {
     let least = LEAST.max(5.0 * dial.noise() / 2.0);
     let repeats = dial.repeats(LEAST / 4.0, 9);
     let step = ((sectors * 0.4) as u64).max(1);
@@ -98,7 +98,7 @@ fn bisect(
     sectors: f64,
     jump: f64,
     known: &Jumps,
-) -> Result<Boundary, ProbeError> {
+) -> Result<Boundary> {
     let (this, voters) = (Jumps(vec![jump]), voters(dial));
     while hi - lo > 1 {
         let mid = lo + (hi - lo) / 2;
@@ -117,7 +117,7 @@ fn bisect(
 }
 
 /// By how much the angle jumps just before `lba`.
-pub(super) fn jump_at(dial: &mut Dial<'_>, lba: u64, sectors: f64, repeats: u64) -> Result<f64, ProbeError> {
+pub(super) fn jump_at(dial: &mut Dial<'_>, lba: u64, sectors: f64, repeats: u64) -> Result<f64> {
     Ok(wrap(dial.step(lba - 1, lba, sectors, repeats)? - 1.0 / sectors))
 }
 
@@ -128,7 +128,7 @@ pub(super) fn exact(
     window: u64,
     sectors: f64,
     jump: &Jumps,
-) -> Result<Option<u64>, ProbeError> {
+) -> Result<Option<u64>> {
     let (end, voters) = (dial.blocks(), voters(dial));
     if expected == 0 || expected >= end {
         return Ok(None);
@@ -186,7 +186,7 @@ impl Jumps {
         hi: u64,
         sectors: f64,
         voters: usize,
-    ) -> Result<Option<f64>, ProbeError> {
+    ) -> Result<Option<f64>> {
         let line = (hi - lo) as f64 / sectors;
         let slack = 4.0 * dial.noise() + 0.004 + 0.02 * line;
         let mut answers: Vec<Option<f64>> = Vec::new();

@@ -3,9 +3,9 @@
 use super::Zone;
 use super::lines::Lines;
 use super::tracks::{Boundary, Jumps, boundary_after, exact, sectors_near};
-use crate::ProbeError;
 use crate::dial::Dial;
 use crate::stats::wrap;
+use crate::{ProbeError, Result};
 
 /// Finds zones one after the other; remembers what the last one was like.
 pub(super) struct Finder {
@@ -30,7 +30,7 @@ struct Start {
 
 impl Finder {
     /// Goes on behind `known` zones.
-    pub(super) fn new(dial: &mut Dial<'_>, known: &[Zone], quick: bool) -> Result<Self, ProbeError> {
+    pub(super) fn new(dial: &mut Dial<'_>, known: &[Zone], quick: bool) -> Result<Self> {
         let from = known.last().map_or(0, |z| z.end());
         let sectors = match known.last() {
             Some(z) => z.sectors as f64,
@@ -66,7 +66,7 @@ impl Finder {
     }
 
     /// Finds the next zone; `false` at the end of the drive.
-    pub(super) fn next(&mut self, dial: &mut Dial<'_>) -> Result<bool, ProbeError> {
+    pub(super) fn next(&mut self, dial: &mut Dial<'_>) -> Result<bool> {
         let first = self.zones.last().map_or(0, Zone::end);
         let blocks = dial.blocks();
         if first >= blocks {
@@ -91,7 +91,7 @@ impl Finder {
     }
 
     /// What is left is less than a track that ends: it counts as one track of the last zone.
-    fn remainder(&mut self, first: u64, blocks: u64) -> Result<(), ProbeError> {
+    fn remainder(&mut self, first: u64, blocks: u64) -> Result<()> {
         let Some(last) = self.zones.last_mut() else {
             return Err(ProbeError::Unclear(
                 "no track boundary shows: tracks follow each other without skew, or all data is on one"
@@ -129,7 +129,7 @@ impl Finder {
 
     /// About how many sectors a revolution has from `first` on, the start of a track: over less than half of what it was
     /// before, which is not likely to be more than a track.
-    fn sectors_from(&self, dial: &mut Dial<'_>, first: u64) -> Result<f64, ProbeError> {
+    fn sectors_from(&self, dial: &mut Dial<'_>, first: u64) -> Result<f64> {
         let steps = (self.sectors * 0.4) as u64;
         if steps < 2 || first + steps >= dial.blocks() {
             return Ok(self.sectors);
@@ -141,13 +141,7 @@ impl Finder {
 
     /// The end of the track from `at`, if it lies `length` blocks behind, `window` more or less: in fewer looks than where
     /// nothing is known of it. Its jump is one of those known.
-    fn told(
-        &self,
-        dial: &mut Dial<'_>,
-        at: u64,
-        length: u64,
-        window: u64,
-    ) -> Result<Option<Boundary>, ProbeError> {
+    fn told(&self, dial: &mut Dial<'_>, at: u64, length: u64, window: u64) -> Result<Option<Boundary>> {
         if self.jumps.0.is_empty() {
             return Ok(None);
         }
@@ -156,7 +150,7 @@ impl Finder {
     }
 
     /// Measures the first tracks from `first`, which is the start of a track. `None`: no boundary up to the end.
-    fn start(&mut self, dial: &mut Dial<'_>, first: u64) -> Result<Option<Start>, ProbeError> {
+    fn start(&mut self, dial: &mut Dial<'_>, first: u64) -> Result<Option<Start>> {
         let end = dial.blocks();
         let slack = 0.01 + 4.0 * dial.noise();
         let mut at = first;
@@ -202,7 +196,7 @@ impl Finder {
 
     /// How many tracks the zone has, and where it ends. Tests tracks at distances that double, then halves the gap: a
     /// track belongs to the zone if it begins where it must and is as long as the others.
-    fn last_track(&mut self, dial: &mut Dial<'_>, s: &Start) -> Result<(u64, u64), ProbeError> {
+    fn last_track(&mut self, dial: &mut Dial<'_>, s: &Start) -> Result<(u64, u64)> {
         let end = dial.blocks();
         let most = (end - s.first).div_ceil(s.usable);
         let mut good = (0u64, s.first);
@@ -243,13 +237,7 @@ impl Finder {
 
     /// Where track `n` of the zone begins, if it does: it and the next boundary are where they must be, but for slipped
     /// sectors. `from`: the nearest track before that is known to belong.
-    fn belongs(
-        &mut self,
-        dial: &mut Dial<'_>,
-        s: &Start,
-        from: (u64, u64),
-        n: u64,
-    ) -> Result<Option<u64>, ProbeError> {
+    fn belongs(&mut self, dial: &mut Dial<'_>, s: &Start, from: (u64, u64), n: u64) -> Result<Option<u64>> {
         let end = dial.blocks();
         let expected = from.1 + (n - from.0) * s.usable;
         if expected >= end {
@@ -306,7 +294,7 @@ pub(super) fn turn_error(dial: &Dial<'_>, usable: u64) -> f64 {
 
 /// Sectors in a revolution of the track from `first` up to `next`: what its blocks leave of the turn is spare. Without
 /// significant spare it is the blocks themselves.
-fn full_turn(dial: &mut Dial<'_>, first: u64, next: u64, turns: &[u64]) -> Result<f64, ProbeError> {
+fn full_turn(dial: &mut Dial<'_>, first: u64, next: u64, turns: &[u64]) -> Result<f64> {
     let usable = next - first;
     let steps = next - 1 - first;
     if steps == 0 {

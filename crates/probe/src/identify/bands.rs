@@ -2,7 +2,7 @@
 
 use super::Evidence;
 use super::moved::SMALL;
-use crate::ProbeError;
+use crate::Result;
 use crate::dial::Dial;
 use crate::stats::median;
 use serde::{Deserialize, Serialize};
@@ -96,8 +96,8 @@ const LEANING_PIECES: u64 = 9;
 pub(super) fn leaning(
     dial: &mut Dial<'_>,
     start: u64,
-    cost: &mut dyn FnMut(&mut Dial<'_>, u64) -> Result<Option<(f64, f64)>, ProbeError>,
-) -> Result<Option<Toward>, ProbeError> {
+    cost: &mut dyn FnMut(&mut Dial<'_>, u64) -> Result<Option<(f64, f64)>>,
+) -> Result<Option<Toward>> {
     for step in LEANING {
         let (mut up, mut down, mut last) = (0, 0, None);
         for i in 0..LEANING_PIECES {
@@ -125,7 +125,7 @@ pub(super) fn toward(
     dial: &mut Dial<'_>,
     band: &BandSize,
     evidence: &mut Vec<Evidence>,
-) -> Result<Option<Toward>, ProbeError> {
+) -> Result<Option<Toward>> {
     let inset = (band.blocks / 16).max(SMALL);
     let mut costs = Vec::new();
     for lba in [band.end - band.blocks + inset, band.end - inset - SMALL] {
@@ -139,8 +139,8 @@ pub(super) fn toward(
 pub(super) fn band_end(
     dial: &mut Dial<'_>,
     (from, size): (u64, u64),
-    together: &mut dyn FnMut(&mut Dial<'_>, u64) -> Result<bool, ProbeError>,
-) -> Result<Option<u64>, ProbeError> {
+    together: &mut dyn FnMut(&mut Dial<'_>, u64) -> Result<bool>,
+) -> Result<Option<u64>> {
     let blocks = dial.blocks();
     let (mut lo, mut step) = (from, size);
     while together(dial, from + step)? {
@@ -159,7 +159,7 @@ pub(super) fn band_end(
 }
 
 /// The time of one write of `blocks` from `lba` on, in revolutions, after the head was brought there.
-fn write(dial: &mut Dial<'_>, lba: u64, blocks: u64) -> Result<f64, ProbeError> {
+fn write(dial: &mut Dial<'_>, lba: u64, blocks: u64) -> Result<f64> {
     dial.read(lba)?;
     let begin = dial.now();
     let end = dial.write(lba, blocks)?.end;
@@ -175,7 +175,7 @@ pub(super) fn in_place(
     dial: &mut Dial<'_>,
     start: u64,
     evidence: &mut Vec<Evidence>,
-) -> Result<Option<BandSize>, ProbeError> {
+) -> Result<Option<BandSize>> {
     let mut costs = Vec::new();
     for i in 0..5 {
         costs.push(write(dial, start + i * SMALL, SMALL)?);
@@ -196,7 +196,7 @@ pub(super) fn in_place(
 }
 
 /// The distance between two boundaries behind `start`, at each of which the cost of a write doubles.
-fn whole_bands(dial: &mut Dial<'_>, start: u64, one: f64) -> Result<Option<(u64, u64)>, ProbeError> {
+fn whole_bands(dial: &mut Dial<'_>, start: u64, one: f64) -> Result<Option<(u64, u64)>> {
     let Some(first) = doubling(dial, start, one)? else { return Ok(None) };
     // From a little behind it on: a write of a whole band reads nothing.
     let mut costs = Vec::new();
@@ -211,10 +211,10 @@ fn whole_bands(dial: &mut Dial<'_>, start: u64, one: f64) -> Result<Option<(u64,
 }
 
 /// The first block behind `start` that a write of 4 KiB and more does not reach without costing twice as much as `one`.
-fn doubling(dial: &mut Dial<'_>, start: u64, one: f64) -> Result<Option<u64>, ProbeError> {
+fn doubling(dial: &mut Dial<'_>, start: u64, one: f64) -> Result<Option<u64>> {
     // Long writes take time of their own.
     let end = dial.blocks();
-    let costly = |dial: &mut Dial<'_>, from: u64, to: u64| -> Result<bool, ProbeError> {
+    let costly = |dial: &mut Dial<'_>, from: u64, to: u64| -> Result<bool> {
         let own = (to - from) as f64 / 1000.0;
         Ok(write(dial, from, to - from)? > 1.6 * one + own.min(0.2 * one))
     };
@@ -234,11 +234,7 @@ fn doubling(dial: &mut Dial<'_>, start: u64, one: f64) -> Result<Option<u64>, Pr
 }
 
 /// The period of the cost along the drive: sampled at points that are further and further apart, until it repeats.
-fn period(
-    dial: &mut Dial<'_>,
-    start: u64,
-    evidence: &mut Vec<Evidence>,
-) -> Result<Option<BandSize>, ProbeError> {
+fn period(dial: &mut Dial<'_>, start: u64, evidence: &mut Vec<Evidence>) -> Result<Option<BandSize>> {
     const STEPS: u64 = 1200;
     let blocks = dial.blocks();
     let mut step = 2 * SMALL;

@@ -2,7 +2,7 @@
 
 use super::Evidence;
 use super::moved::{Places, SMALL, spread};
-use crate::ProbeError;
+use crate::Result;
 use crate::dial::Dial;
 use crate::stats::median;
 use serde::{Deserialize, Serialize};
@@ -73,7 +73,7 @@ impl<'p> Fill<'p> {
         Self { places, size, state }
     }
 
-    fn write(&mut self, dial: &mut Dial<'_>, size: u64) -> Result<f64, ProbeError> {
+    fn write(&mut self, dial: &mut Dial<'_>, size: u64) -> Result<f64> {
         let slots = (dial.blocks() / size).saturating_sub(1).max(1);
         let mut lba = 0;
         for _ in 0..64 {
@@ -87,7 +87,7 @@ impl<'p> Fill<'p> {
     }
 
     /// The mean time of `n` writes, of fewer where they take longer than `most` nanoseconds.
-    fn mean(&mut self, dial: &mut Dial<'_>, size: u64, n: u64, most: f64) -> Result<f64, ProbeError> {
+    fn mean(&mut self, dial: &mut Dial<'_>, size: u64, n: u64, most: f64) -> Result<f64> {
         let (mut sum, mut done) = (0.0, 0u32);
         while done == 0 || u64::from(done) < n && sum < most {
             sum += self.write(dial, size)?;
@@ -103,7 +103,7 @@ impl<'p> Fill<'p> {
         dial: &mut Dial<'_>,
         held: u64,
         evidence: &mut Vec<Evidence>,
-    ) -> Result<Option<CacheSize>, ProbeError> {
+    ) -> Result<Option<CacheSize>> {
         dial.stage("filling the cache");
         let broke = match self.state.broke {
             Some(at) => Some(at),
@@ -126,7 +126,7 @@ impl<'p> Fill<'p> {
     }
 
     /// Writes until one waits for cleaning: which one; `None` where none does.
-    fn first_wait(&mut self, dial: &mut Dial<'_>) -> Result<Option<usize>, ProbeError> {
+    fn first_wait(&mut self, dial: &mut Dial<'_>) -> Result<Option<usize>> {
         let begin = dial.now().0 as f64;
         let mut means = chunks(&self.state.times);
         while (self.state.times.len() as u64) < MOST && dial.now().0 as f64 - begin <= LONGEST {
@@ -153,7 +153,7 @@ impl<'p> Fill<'p> {
         dial: &mut Dial<'_>,
         writes: u64,
         evidence: &mut Vec<Evidence>,
-    ) -> Result<Option<Limit>, ProbeError> {
+    ) -> Result<Option<Limit>> {
         self.mean(dial, self.size, (writes / 4).max(CHUNK as u64), WARM)?;
         // In turns, for what cleaning costs goes up and down with the age of what is cleaned.
         let (mut sums, n) = ([0.0; 2], (writes / 16).clamp(CHUNK as u64, 4000));
@@ -188,7 +188,7 @@ impl<'p> Fill<'p> {
         dial: &mut Dial<'_>,
         writes: u64,
         evidence: &mut Vec<Evidence>,
-    ) -> Result<Option<Limit>, ProbeError> {
+    ) -> Result<Option<Limit>> {
         const STALLS: u64 = 4;
         let mut between = [0; 2];
         for (count, size) in between.iter_mut().zip([self.size, LARGER * self.size]) {
@@ -226,7 +226,7 @@ impl<'p> Fill<'p> {
         dial: &mut Dial<'_>,
         size: CacheSize,
         evidence: &mut Vec<Evidence>,
-    ) -> Result<bool, ProbeError> {
+    ) -> Result<bool> {
         dial.stage("rest");
         dial.pause(3600e9);
         let limit = self.state.usual + 0.5 * (self.state.steady - self.state.usual);
@@ -298,6 +298,7 @@ fn filled(size: u64, points: Vec<(f64, f64)>, writes: Option<u64>) -> Evidence {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ProbeError;
     use crate::Quiet;
     use crate::fakes::{Fake, StopAfter};
 

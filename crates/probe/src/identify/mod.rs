@@ -19,7 +19,7 @@ pub use fill::{CacheSize, Limit};
 pub use pausing::{Idle, Order};
 pub use sittings::Sittings;
 
-use crate::ProbeError;
+use crate::Result;
 use crate::dial::{Dial, Quality};
 use crate::geometry::rotation;
 use crate::target::TimedTarget;
@@ -34,10 +34,11 @@ use tail::Tail;
 use zoned::Does;
 
 /// Kinds of drive.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum DriveKind {
     /// Conventional: every write goes to its place.
+    #[default]
     Cmr,
     /// Shingled, and the drive hides it.
     DriveManaged,
@@ -95,7 +96,7 @@ pub struct Evidence {
 }
 
 /// The answer.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Identity {
     /// Version of this form.
     pub schema: u32,
@@ -146,8 +147,8 @@ pub struct Identity {
 /// Finds out what kind of drive the target is. Its data are destroyed.
 ///
 /// # Errors
-/// The target's, [`ProbeError::NotADisk`], [`ProbeError::Interrupted`].
-pub fn identify(target: &mut dyn TimedTarget, watch: &mut dyn Watch) -> Result<Identity, ProbeError> {
+/// The target's, [`NotADisk`](crate::ProbeError::NotADisk), [`Interrupted`](crate::ProbeError::Interrupted).
+pub fn identify(target: &mut dyn TimedTarget, watch: &mut dyn Watch) -> Result<Identity> {
     let mut known = Sittings::new(target.blocks().0);
     identify_further(target, watch, &mut known, &mut |_| ())?;
     Ok(known.found)
@@ -157,13 +158,13 @@ pub fn identify(target: &mut dyn TimedTarget, watch: &mut dyn Watch) -> Result<I
 /// after every stage, to save it.
 ///
 /// # Errors
-/// As [`identify`], and [`ProbeError::Input`] where `known` is of another drive.
+/// As [`identify`], and [`ProbeError::Input`](crate::ProbeError::Input) where `known` is of another drive.
 pub fn identify_further(
     target: &mut dyn TimedTarget,
     watch: &mut dyn Watch,
     known: &mut Sittings,
     keep: &mut dyn FnMut(&Sittings),
-) -> Result<(), ProbeError> {
+) -> Result<()> {
     known.check(target.blocks().0)?;
     known.found.own_cache = target.own_cache();
     let does = if known.begun() { zoned::said(target) } else { zoned::look(target, &mut known.found)? };
@@ -186,11 +187,7 @@ pub fn identify_further(
     done
 }
 
-fn stages(
-    dial: &mut Dial<'_>,
-    known: &mut Sittings,
-    keep: &mut dyn FnMut(&Sittings),
-) -> Result<(), ProbeError> {
+fn stages(dial: &mut Dial<'_>, known: &mut Sittings, keep: &mut dyn FnMut(&Sittings)) -> Result<()> {
     rotation::plausible(dial)?;
     // A drive that cleans when it is idle does so first, else its turning would be measured while it is at work.
     dial.pause(600e9);
@@ -223,7 +220,7 @@ fn cached(
     known: &mut Sittings,
     places: &Places,
     keep: &mut dyn FnMut(&Sittings),
-) -> Result<(), ProbeError> {
+) -> Result<()> {
     let quick = places.quick_reads(dial)?;
     known.found.cache = Some(if quick { CacheKind::Flash } else { CacheKind::Disk });
     known.once(Stage::Place, keep, |known| {
@@ -276,7 +273,7 @@ fn cached(
 const ALONG: [f64; 3] = [1.0 / 3.0, 0.02, 0.97];
 
 /// Bands of a drive that rewrites in place.
-fn in_place(dial: &mut Dial<'_>, out: &mut Identity, places: &Places) -> Result<(), ProbeError> {
+fn in_place(dial: &mut Dial<'_>, out: &mut Identity, places: &Places) -> Result<()> {
     dial.stage("bands");
     let mut slow: Vec<u64> = places.slow().collect();
     slow.sort_unstable();
@@ -303,7 +300,7 @@ enum How {
 
 impl How {
     /// Which way tracks seem to overlap.
-    fn leaning(&self, dial: &mut Dial<'_>, start: u64) -> Result<Option<Toward>, ProbeError> {
+    fn leaning(&self, dial: &mut Dial<'_>, start: u64) -> Result<Option<Toward>> {
         match self {
             Self::Turns => Ok(None),
             Self::Pausing(p) => {
@@ -314,7 +311,7 @@ impl How {
         }
     }
 
-    fn band(&self, dial: &mut Dial<'_>, start: u64, view: View) -> Result<Option<BandSize>, ProbeError> {
+    fn band(&self, dial: &mut Dial<'_>, start: u64, view: View) -> Result<Option<BandSize>> {
         match self {
             Self::Turns => turns::two_spots(dial, start),
             Self::Pausing(p) => p.band(dial, start, view),
@@ -327,7 +324,7 @@ impl How {
         dial: &mut Dial<'_>,
         band: &BandSize,
         evidence: &mut Vec<Evidence>,
-    ) -> Result<Option<Toward>, ProbeError> {
+    ) -> Result<Option<Toward>> {
         match self {
             Self::Turns => Ok(None),
             Self::Pausing(p) => p.toward(dial, band, evidence),
@@ -347,7 +344,7 @@ impl How {
 }
 
 /// Bands of a drive with a cache.
-fn cached_bands(dial: &mut Dial<'_>, out: &mut Identity, places: &Places) -> Result<(), ProbeError> {
+fn cached_bands(dial: &mut Dial<'_>, out: &mut Identity, places: &Places) -> Result<()> {
     let aggressive = out.cleaning == Some(Cleaning::Aggressive);
     let mut how = Vec::new();
     if aggressive && let Some(pausing) = Pausing::new(dial, places)? {
@@ -387,11 +384,7 @@ fn cached_bands(dial: &mut Dial<'_>, out: &mut Identity, places: &Places) -> Res
 }
 
 /// A band near `start`, the way it was told, and from which side.
-fn first_band(
-    dial: &mut Dial<'_>,
-    way: How,
-    start: u64,
-) -> Result<Option<(How, View, BandSize)>, ProbeError> {
+fn first_band(dial: &mut Dial<'_>, way: How, start: u64) -> Result<Option<(How, View, BandSize)>> {
     let toward = way.leaning(dial, start)?;
     let view = View::new(dial, toward);
     // A piece over a boundary is now cleaned so and now otherwise: then one elsewhere is looked at.

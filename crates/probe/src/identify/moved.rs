@@ -1,7 +1,7 @@
 //! Where written blocks are: at their own place, or elsewhere.
 
 use super::{Cleaning, Evidence, Mapping};
-use crate::ProbeError;
+use crate::Result;
 use crate::dial::Dial;
 use crate::stats::{median, median_angle, turn, wrap};
 use serde::{Deserialize, Serialize};
@@ -60,7 +60,7 @@ impl Places {
     }
 
     /// Turns all angles to those of another clock, by blocks that were never written; a dynamic layer may have moved some.
-    pub(super) fn turn_to(&mut self, dial: &mut Dial<'_>) -> Result<(), ProbeError> {
+    pub(super) fn turn_to(&mut self, dial: &mut Dial<'_>) -> Result<()> {
         const LOOKS: usize = 15;
         let mut off = Vec::new();
         for &(lba, before) in self.controls.iter().take(LOOKS) {
@@ -101,7 +101,7 @@ impl Places {
     }
 
     /// Whether what was written is read without the disk, though it was pushed out of the drive's read cache.
-    pub(super) fn quick_reads(&self, dial: &mut Dial<'_>) -> Result<bool, ProbeError> {
+    pub(super) fn quick_reads(&self, dial: &mut Dial<'_>) -> Result<bool> {
         let times: Vec<f64> = self.spots.iter().map(|s| s.read).collect();
         Ok(median(&times) < dial.period() / 50.0)
     }
@@ -113,7 +113,7 @@ pub(super) fn write_and_look(
     look: u64,
     written: &mut u64,
     evidence: &mut Vec<Evidence>,
-) -> Result<Places, ProbeError> {
+) -> Result<Places> {
     dial.stage("writing and looking where it went");
     let blocks = dial.blocks();
     let slack = 0.02 + 6.0 * dial.noise();
@@ -167,7 +167,7 @@ pub(super) fn place(
     dial: &mut Dial<'_>,
     places: &Places,
     evidence: &mut Vec<Evidence>,
-) -> Result<Option<f64>, ProbeError> {
+) -> Result<Option<f64>> {
     const STEPS: u64 = 33;
     dial.stage("where the cache is");
     let blocks = dial.blocks();
@@ -206,7 +206,7 @@ pub(super) fn place(
 }
 
 /// How many of the moved places are at their own angle again, at the same as before, and at another.
-fn look(dial: &mut Dial<'_>, places: &Places) -> Result<[usize; 3], ProbeError> {
+fn look(dial: &mut Dial<'_>, places: &Places) -> Result<[usize; 3]> {
     let mut seen = [0; 3];
     for s in places.spots.iter().filter(|s| places.has_moved(s)) {
         let now = settled(dial, s.lba, places.slack)?;
@@ -227,7 +227,7 @@ pub(super) fn after_rest(
     dial: &mut Dial<'_>,
     places: &Places,
     evidence: &mut Vec<Evidence>,
-) -> Result<(Cleaning, Option<Mapping>), ProbeError> {
+) -> Result<(Cleaning, Option<Mapping>)> {
     dial.stage("rest");
     dial.pause(3600e9);
     calm(dial)?;
@@ -250,7 +250,7 @@ pub(super) fn after_rest(
 /// The angle of a block. A read that waits for cleaning ends at any angle; so it is read until it comes after one revolution
 /// at the same again. Before each look the head goes elsewhere: some layers time a read that follows another in their log by
 /// itself, and what is read there again and again seems to wander.
-pub(super) fn settled(dial: &mut Dial<'_>, lba: u64, slack: f64) -> Result<f64, ProbeError> {
+pub(super) fn settled(dial: &mut Dial<'_>, lba: u64, slack: f64) -> Result<f64> {
     let mut last = f64::INFINITY;
     for _ in 0..400 {
         if !dial.cached() {
@@ -269,7 +269,7 @@ pub(super) fn settled(dial: &mut Dial<'_>, lba: u64, slack: f64) -> Result<f64, 
 
 /// The angle of a block, and whether it was read without waiting; where the drive's own cache has to be cheated that is not
 /// known, and taken to be so.
-pub(super) fn look_once(dial: &mut Dial<'_>, lba: u64) -> Result<(f64, bool), ProbeError> {
+pub(super) fn look_once(dial: &mut Dial<'_>, lba: u64) -> Result<(f64, bool)> {
     let mut angles = Vec::new();
     let mut quiet = true;
     for _ in 0..dial.repeats(0.004, 3) {
@@ -285,7 +285,7 @@ pub(super) fn look_once(dial: &mut Dial<'_>, lba: u64) -> Result<(f64, bool), Pr
 
 /// Reads one block until it comes every revolution and no read has to wait for cleaning; a drive that does not come to rest
 /// is left alone for a while in between.
-pub(super) fn calm(dial: &mut Dial<'_>) -> Result<(), ProbeError> {
+pub(super) fn calm(dial: &mut Dial<'_>) -> Result<()> {
     const RUN: usize = 32;
     let lba = dial.random(dial.blocks());
     for _ in 0..12 {
@@ -313,7 +313,7 @@ pub(super) fn after_cleaning(
     dial: &mut Dial<'_>,
     places: &Places,
     evidence: &mut Vec<Evidence>,
-) -> Result<Option<Mapping>, ProbeError> {
+) -> Result<Option<Mapping>> {
     dial.stage("mapping");
     calm(dial)?;
     let [home, away, else_] = look(dial, places)?;

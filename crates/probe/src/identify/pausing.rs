@@ -3,9 +3,9 @@
 use super::Evidence;
 use super::bands::{BandSize, Toward, View, band_end};
 use super::moved::{Places, SMALL, calm, look_once, settled};
-use crate::ProbeError;
 use crate::dial::Dial;
 use crate::stats::wrap;
+use crate::{ProbeError, Result};
 use serde::{Deserialize, Serialize};
 
 /// Which of two bands is cleaned first.
@@ -62,7 +62,7 @@ pub(super) struct Pausing {
 
 impl Pausing {
     /// Waits until the cache is empty, and measures how a drive cleans that is idle; `None` where it does not come to rest.
-    pub(super) fn new(dial: &mut Dial<'_>, places: &Places) -> Result<Option<Self>, ProbeError> {
+    pub(super) fn new(dial: &mut Dial<'_>, places: &Places) -> Result<Option<Self>> {
         dial.stage("idle cleaning");
         let none = Idle { after_s: 0.0, band_s: 0.0, piece: 0, order: None };
         let mut out = Self { slack: places.slack(), rest: 10.0, idle: none };
@@ -98,7 +98,7 @@ impl Pausing {
     }
 
     /// Writes the pieces in turn, so that each lies elsewhere.
-    fn write(&self, dial: &mut Dial<'_>, spots: &[Spot]) -> Result<(), ProbeError> {
+    fn write(&self, dial: &mut Dial<'_>, spots: &[Spot]) -> Result<()> {
         for &(lba, home) in spots {
             // Small packets of a log lie close together.
             for _ in 0..64 {
@@ -112,7 +112,7 @@ impl Pausing {
     }
 
     /// Leaves the drive alone until they are home.
-    fn finish(&self, dial: &mut Dial<'_>, spots: &[Spot]) -> Result<(), ProbeError> {
+    fn finish(&self, dial: &mut Dial<'_>, spots: &[Spot]) -> Result<()> {
         let mut rest = self.rest;
         while !self.all_home(dial, spots)? && rest <= LONGEST {
             dial.pause(rest * 1e9);
@@ -122,7 +122,7 @@ impl Pausing {
     }
 
     /// Writes the pieces, leaves the drive alone for `seconds`, and looks which are home; then lets it finish.
-    fn home_after(&self, dial: &mut Dial<'_>, spots: &[Spot], seconds: f64) -> Result<Vec<bool>, ProbeError> {
+    fn home_after(&self, dial: &mut Dial<'_>, spots: &[Spot], seconds: f64) -> Result<Vec<bool>> {
         self.write(dial, spots)?;
         dial.pause(seconds * 1e9);
         let done = self.is_done(dial)?;
@@ -135,12 +135,12 @@ impl Pausing {
     }
 
     /// Whether a read has not to wait for what the drive does with a piece that is on its way home.
-    fn is_done(&self, dial: &mut Dial<'_>) -> Result<bool, ProbeError> {
+    fn is_done(&self, dial: &mut Dial<'_>) -> Result<bool> {
         let lba = dial.random(dial.blocks());
         Ok(dial.read(lba)?.took() < WAITS * dial.period())
     }
 
-    fn all_home(&self, dial: &mut Dial<'_>, spots: &[Spot]) -> Result<bool, ProbeError> {
+    fn all_home(&self, dial: &mut Dial<'_>, spots: &[Spot]) -> Result<bool> {
         for &spot in spots {
             if !self.is_home(dial, spot)? {
                 return Ok(false);
@@ -149,7 +149,7 @@ impl Pausing {
         Ok(true)
     }
 
-    fn is_home(&self, dial: &mut Dial<'_>, (lba, home): Spot) -> Result<bool, ProbeError> {
+    fn is_home(&self, dial: &mut Dial<'_>, (lba, home): Spot) -> Result<bool> {
         let near = |now: f64| wrap(now - home).abs() <= self.slack;
         let (first, _) = look_once(dial, lba)?;
         let (second, quiet) = look_once(dial, lba)?;
@@ -164,7 +164,7 @@ impl Pausing {
     }
 
     /// The shortest rest after which all of them are home, to the share `exact` of it.
-    fn least(&self, dial: &mut Dial<'_>, spots: &[Spot], exact: f64) -> Result<Option<f64>, ProbeError> {
+    fn least(&self, dial: &mut Dial<'_>, spots: &[Spot], exact: f64) -> Result<Option<f64>> {
         let all = |dial: &mut Dial<'_>, s: f64| {
             Ok::<_, ProbeError>(!self.home_after(dial, spots, s)?.contains(&false))
         };
@@ -185,7 +185,7 @@ impl Pausing {
 
     /// The rest ends while the first band is at work or soon after it, and the drive is kept busy until that is done: which
     /// one is home?
-    fn order(&self, dial: &mut Dial<'_>, [a, b]: [Spot; 2], rest: f64) -> Result<Option<Order>, ProbeError> {
+    fn order(&self, dial: &mut Dial<'_>, [a, b]: [Spot; 2], rest: f64) -> Result<Option<Order>> {
         let mut seen = Vec::new();
         for spots in [[a, b], [b, a]] {
             self.write(dial, &spots)?;
@@ -208,12 +208,7 @@ impl Pausing {
     }
 
     /// The band behind the one of `start`: pieces that are home no later than one alone are cleaned with it.
-    pub(super) fn band(
-        &self,
-        dial: &mut Dial<'_>,
-        start: u64,
-        view: View,
-    ) -> Result<Option<BandSize>, ProbeError> {
+    pub(super) fn band(&self, dial: &mut Dial<'_>, start: u64, view: View) -> Result<Option<BandSize>> {
         self.empty(dial);
         let mut from = view.piece(start / SMALL * SMALL, SMALL);
         let (mut ends, mut longest) = (Vec::new(), 0.0);
@@ -238,7 +233,7 @@ impl Pausing {
     }
 
     /// What cleaning one piece costs, in revolutions, and how exactly that is known.
-    pub(super) fn cost(&self, dial: &mut Dial<'_>, lba: u64) -> Result<Option<(f64, f64)>, ProbeError> {
+    pub(super) fn cost(&self, dial: &mut Dial<'_>, lba: u64) -> Result<Option<(f64, f64)>> {
         let spot = (lba, settled(dial, lba, self.slack)?);
         let turns = 1e9 / dial.period();
         let least = self.least(dial, &[spot], COARSE)?;
@@ -251,7 +246,7 @@ impl Pausing {
         dial: &mut Dial<'_>,
         band: &BandSize,
         evidence: &mut Vec<Evidence>,
-    ) -> Result<Option<Toward>, ProbeError> {
+    ) -> Result<Option<Toward>> {
         let mut times = Vec::new();
         for lba in [band.end - band.blocks + SMALL, band.end - 2 * SMALL] {
             let Some((cost, _)) = self.cost(dial, lba)? else { return Ok(None) };

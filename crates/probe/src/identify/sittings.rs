@@ -1,10 +1,10 @@
 //! What was found out of a drive in one sitting or more: a probe that is stopped goes on from there.
 
+use super::Identity;
 use super::fill::Filling;
 use super::moved::{self, Places};
-use super::{DriveKind, Identity};
-use crate::ProbeError;
-use crate::dial::{Dial, Quality};
+use crate::dial::Dial;
+use crate::{ProbeError, Result};
 use serde::{Deserialize, Serialize};
 
 /// Parts that are done once; one that was not finished is begun again.
@@ -19,7 +19,7 @@ pub(super) enum Stage {
 }
 
 /// See the [module](self).
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Sittings {
     /// Blocks of the drive.
     blocks: u64,
@@ -38,34 +38,7 @@ pub struct Sittings {
 impl Sittings {
     /// Nothing is known of a drive of so many blocks.
     pub fn new(blocks: u64) -> Self {
-        let found = Identity {
-            schema: 1,
-            kind: DriveKind::Cmr,
-            confidence: 0.0,
-            answer: String::new(),
-            rpm: 0.0,
-            cache: None,
-            cache_place: None,
-            cache_size: None,
-            band: None,
-            bands_along: Vec::new(),
-            toward: None,
-            idle: None,
-            mapping: None,
-            cleaning: None,
-            own_cache: String::new(),
-            evidence: Vec::new(),
-            quality: Quality::default(),
-        };
-        Self {
-            blocks,
-            found,
-            done: Vec::new(),
-            looks: 0,
-            written: 0,
-            places: None,
-            filling: Filling::default(),
-        }
+        Self { blocks, found: Identity { schema: 1, ..Identity::default() }, ..Self::default() }
     }
 
     /// Whether there is something to keep.
@@ -73,7 +46,7 @@ impl Sittings {
         self.places.is_some()
     }
 
-    pub(super) fn check(&self, blocks: u64) -> Result<(), ProbeError> {
+    pub(super) fn check(&self, blocks: u64) -> Result<()> {
         if self.blocks == blocks {
             return Ok(());
         }
@@ -86,7 +59,7 @@ impl Sittings {
     /// Writes pieces and looks where they went. In a later sitting that is done again with others as long as it is not known
     /// whether they go home (they may have done so meanwhile); after that only their angles are taken anew, for the clock is
     /// another.
-    pub(super) fn look(&mut self, dial: &mut Dial<'_>) -> Result<Places, ProbeError> {
+    pub(super) fn look(&mut self, dial: &mut Dial<'_>) -> Result<Places> {
         let known = self.places.as_ref().filter(|_| self.done.contains(&Stage::Rest));
         let places = match known.cloned() {
             Some(mut places) => {
@@ -111,8 +84,8 @@ impl Sittings {
         &mut self,
         stage: Stage,
         keep: &mut dyn FnMut(&Self),
-        work: impl FnOnce(&mut Self) -> Result<(), ProbeError>,
-    ) -> Result<(), ProbeError> {
+        work: impl FnOnce(&mut Self) -> Result<()>,
+    ) -> Result<()> {
         if self.done.contains(&stage) {
             return Ok(());
         }

@@ -5,7 +5,7 @@ use super::Evidence;
 use super::bands::{BandSize, Toward, View, band_end};
 use super::fill::{CacheSize, Limit};
 use super::moved::{Places, SMALL};
-use crate::ProbeError;
+use crate::Result;
 use crate::dial::Dial;
 use crate::stats::median;
 
@@ -22,11 +22,7 @@ pub(super) struct Tail {
 
 impl Tail {
     /// Of a drive that was [drained](drain); `None` where the log does not fill.
-    pub(super) fn new(
-        dial: &mut Dial<'_>,
-        places: &Places,
-        cache: CacheSize,
-    ) -> Result<Option<Self>, ProbeError> {
+    pub(super) fn new(dial: &mut Dial<'_>, places: &Places, cache: CacheSize) -> Result<Option<Self>> {
         let (size, fills) = large(cache);
         let (filler, marker) = (places.native(11).0, places.native(17).0);
         let out = Self { filler, marker, size, fills };
@@ -44,7 +40,7 @@ impl Tail {
 
     /// Writes the pieces and the marker, then the filler until the log was full and is clean again: how long was waited for
     /// that, in revolutions.
-    fn cleaned(&self, dial: &mut Dial<'_>, spots: &[u64]) -> Result<Option<f64>, ProbeError> {
+    fn cleaned(&self, dial: &mut Dial<'_>, spots: &[u64]) -> Result<Option<f64>> {
         for &lba in spots.iter().chain([&self.marker]) {
             dial.write(lba, SMALL)?;
         }
@@ -68,12 +64,7 @@ impl Tail {
     }
 
     /// The band behind the one of `start`: with a piece that is cleaned with another, the same is seen as with that one alone.
-    pub(super) fn band(
-        &self,
-        dial: &mut Dial<'_>,
-        start: u64,
-        view: View,
-    ) -> Result<Option<BandSize>, ProbeError> {
+    pub(super) fn band(&self, dial: &mut Dial<'_>, start: u64, view: View) -> Result<Option<BandSize>> {
         let mut from = view.piece(start / SMALL * SMALL, SMALL);
         let (mut ends, mut longest) = (Vec::new(), 0.0);
         for _ in 0..2 {
@@ -99,7 +90,7 @@ impl Tail {
     }
 
     /// What cleaning one piece (and the marker) costs, in revolutions, and how exactly that is known.
-    pub(super) fn cost(&self, dial: &mut Dial<'_>, lba: u64) -> Result<Option<(f64, f64)>, ProbeError> {
+    pub(super) fn cost(&self, dial: &mut Dial<'_>, lba: u64) -> Result<Option<(f64, f64)>> {
         Ok(self.cleaned(dial, &[lba])?.map(|turns| (turns, 0.01 * turns + 0.5)))
     }
 
@@ -109,7 +100,7 @@ impl Tail {
         dial: &mut Dial<'_>,
         band: &BandSize,
         evidence: &mut Vec<Evidence>,
-    ) -> Result<Option<Toward>, ProbeError> {
+    ) -> Result<Option<Toward>> {
         let front = band.end - band.blocks + SMALL;
         let (Some(a), Some(b)) =
             (self.cleaned(dial, &[front])?, self.cleaned(dial, &[band.end - 2 * SMALL])?)
@@ -127,7 +118,7 @@ fn large(cache: CacheSize) -> (u64, u64) {
 }
 
 /// Writes one piece until nothing older is left to be cleaned.
-pub(super) fn drain(dial: &mut Dial<'_>, places: &Places, cache: CacheSize) -> Result<(), ProbeError> {
+pub(super) fn drain(dial: &mut Dial<'_>, places: &Places, cache: CacheSize) -> Result<()> {
     const RUN: usize = 512;
     let (lba, (size, fills)) = (places.native(3).0, large(cache));
     let mut writes = 0;

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::fakes::StopAfter;
-use crate::{Mirrored, Quiet, SimTarget, TargetError, TimedTarget, Timing};
+use crate::{Mirrored, ProbeError, Quiet, SimTarget, TargetError, TimedTarget, Timing};
 use smrlab_disk::model::load;
 use smrlab_drive::{Drive, DriveSetup};
 use smrlab_stl::{BuildContext, HostRequest};
@@ -15,7 +15,7 @@ struct Truth {
 }
 
 /// A drive with a layer, all of its space written before where `filled`.
-fn drive(model: &str, layer: &str, filled: bool) -> (SimTarget<Drive>, Truth) {
+fn drive(model: &str, layer: &str, filled: bool) -> (SimTarget, Truth) {
     let model = load(model, |_| Err("no files here".to_owned())).unwrap();
     let built = smrlab_stl::build(layer, &BuildContext::new(Arc::new(model)))
         .unwrap_or_else(|e| panic!("{layer}: {e}"));
@@ -227,7 +227,7 @@ fn bands_of_a_cache_are_told_whichever_way_they_are_shingled() {
 }
 
 /// A target whose clock begins anew with every sitting.
-struct NewClock<'t>(&'t mut SimTarget<Drive>, SimTime);
+struct NewClock<'t>(&'t mut SimTarget, SimTime);
 
 impl NewClock<'_> {
     fn seen(&self, t: Timing) -> Timing {
@@ -311,7 +311,7 @@ fn sittings_add_up() {
 
 /// A drive whose writes go to flash until it is left alone for a second: reads of what is there take no way.
 struct FlashCache {
-    disk: SimTarget<Drive>,
+    disk: SimTarget,
     held: std::collections::BTreeMap<u64, u64>,
 }
 
@@ -423,7 +423,7 @@ fn zones_that_do_not_behave_are_said_and_others_prefer() {
     );
     assert_eq!(does("tiny/cmr").0, Does::NoZones);
     /// A drive without zones that says it has some.
-    struct Boasts(SimTarget<Drive>);
+    struct Boasts(SimTarget);
     impl TimedTarget for Boasts {
         fn blocks(&self) -> Blocks {
             self.0.blocks()

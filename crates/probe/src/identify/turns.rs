@@ -1,18 +1,13 @@
 //! Bands of drives that clean when there is no room left: two spots are written in turn.
 
 use super::bands::{BandSize, band_end};
-use crate::ProbeError;
+use crate::Result;
 use crate::dial::Dial;
 
 const MOST_WRITES: u64 = 60_000;
 
 /// Writes and time until a write at one of `spots` in turn waits for cleaning; `None` where that takes too long.
-fn until_cleaned(
-    dial: &mut Dial<'_>,
-    spots: &[u64],
-    size: u64,
-    most: u64,
-) -> Result<Option<(u64, f64)>, ProbeError> {
+fn until_cleaned(dial: &mut Dial<'_>, spots: &[u64], size: u64, most: u64) -> Result<Option<(u64, f64)>> {
     let mut longest = 0.0f64;
     for i in 0..most {
         let lba = spots[(i % spots.len() as u64) as usize];
@@ -31,7 +26,7 @@ fn until_cleaned(
 /// Two spots are written in turn until the drive has to clean: if they lie in one band, that is after as many writes and takes
 /// as long as for one spot alone; else there is twice as much to do. `None` where one spot alone never waits, or now so and now
 /// otherwise.
-pub(super) fn two_spots(dial: &mut Dial<'_>, start: u64) -> Result<Option<BandSize>, ProbeError> {
+pub(super) fn two_spots(dial: &mut Dial<'_>, start: u64) -> Result<Option<BandSize>> {
     let size = 256.min(dial.blocks() >> 12).max(16);
     let mut found = None;
     // A spot over a boundary is now cleaned so and now otherwise: then another one is looked for.
@@ -72,7 +67,7 @@ enum Alike {
     Never,
 }
 
-fn steady(dial: &mut Dial<'_>, spot: u64, size: u64) -> Result<Alike, ProbeError> {
+fn steady(dial: &mut Dial<'_>, spot: u64, size: u64) -> Result<Alike> {
     let (mut last, mut alike) = (0.0, 0);
     for _ in 0..8 {
         let Some((writes, _)) = until_cleaned(dial, &[spot], size, MOST_WRITES)? else {
@@ -112,7 +107,7 @@ struct Alone {
 
 impl Alone {
     /// Whether the spot at `other` is cleaned with this one.
-    fn together(&self, dial: &mut Dial<'_>, other: u64) -> Result<bool, ProbeError> {
+    fn together(&self, dial: &mut Dial<'_>, other: u64) -> Result<bool> {
         let most = 3 * self.writes + 16;
         let seen = until_cleaned(dial, &[self.from, other], self.size, most)?;
         // Each for itself, so that nothing is left for the next time: a spot over a boundary fills two parts of a cache.

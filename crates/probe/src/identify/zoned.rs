@@ -1,7 +1,7 @@
 //! Drives that report zones: whether they do what they say of them.
 
 use super::{DriveKind, Evidence, Identity};
-use crate::ProbeError;
+use crate::Result;
 use crate::target::TimedTarget;
 use smrlab_units::{Blocks, Dir, Lba, Zone, ZoneKind};
 
@@ -22,7 +22,7 @@ pub(super) enum Does {
 }
 
 /// Writes off the write pointer of a zone and at it, and notes in `out` what was seen.
-pub(super) fn look(target: &mut dyn TimedTarget, out: &mut Identity) -> Result<Does, ProbeError> {
+pub(super) fn look(target: &mut dyn TimedTarget, out: &mut Identity) -> Result<Does> {
     let Some(zone) = target.zone() else { return Ok(Does::NoZones) };
     let Some(pointer) = zone.pointer else { return Ok(Does::NoZones) };
     let off = accepts(target, pointer + UNIT)?;
@@ -46,7 +46,7 @@ pub(super) fn said(target: &dyn TimedTarget) -> Does {
 }
 
 /// Whether a write is taken; what ends the measurement is no refusal.
-fn accepts(target: &mut dyn TimedTarget, lba: Lba) -> Result<bool, ProbeError> {
+fn accepts(target: &mut dyn TimedTarget, lba: Lba) -> Result<bool> {
     match target.access(Dir::Write, lba, UNIT) {
         Ok(_) => Ok(true),
         Err(e) if !e.gone => Ok(false),

@@ -90,33 +90,21 @@ fn parse(uri: &str) -> Result<Address, TargetError> {
 }
 
 fn percent_decoded(text: &str) -> String {
-    let mut out = Vec::new();
-    let mut bytes = text.bytes();
-    while let Some(b) = bytes.next() {
-        let code = (b == b'%').then(|| bytes.as_slice_hex()).flatten();
-        match code {
-            Some(code) => {
-                out.push(code);
-                bytes.next();
-                bytes.next();
+    let (mut out, mut rest) = (Vec::new(), text.as_bytes());
+    let digit = |c: &u8| char::from(*c).to_digit(16);
+    while let Some((byte, behind)) = rest.split_first() {
+        match (byte, behind) {
+            (b'%', [high, low, further @ ..]) if digit(high).is_some() && digit(low).is_some() => {
+                out.extend(digit(high).zip(digit(low)).map(|(high, low)| (high * 16 + low) as u8));
+                rest = further;
             }
-            None => out.push(b),
+            _ => {
+                out.push(*byte);
+                rest = behind;
+            }
         }
     }
     String::from_utf8_lossy(&out).into_owned()
-}
-
-trait HexAhead {
-    /// The byte that the next two characters give in hexadecimal.
-    fn as_slice_hex(&self) -> Option<u8>;
-}
-
-impl HexAhead for std::str::Bytes<'_> {
-    fn as_slice_hex(&self) -> Option<u8> {
-        let mut ahead = self.clone();
-        let digit = |c: u8| char::from(c).to_digit(16);
-        Some((digit(ahead.next()?)? * 16 + digit(ahead.next()?)?) as u8)
-    }
 }
 
 impl Nbd {

@@ -9,9 +9,9 @@ mod starts;
 use super::tracks::Jumps;
 use super::zones::turn_error;
 use super::{Measured, Zone};
-use crate::ProbeError;
 use crate::dial::{Dial, LOST};
 use crate::stats::{median_angle, wrap};
+use crate::{ProbeError, Result};
 use decide::{Kinds, hybrid, passes};
 use serde::{Deserialize, Serialize};
 use starts::{Starts, first_deviation, missing};
@@ -59,7 +59,7 @@ pub struct Skews {
 ///
 /// # Errors
 /// The target's, and where no zone is large enough.
-pub(super) fn find(dial: &mut Dial<'_>, zones: &[Zone], jumps: &Jumps) -> Result<Skews, ProbeError> {
+pub(super) fn find(dial: &mut Dial<'_>, zones: &[Zone], jumps: &Jumps) -> Result<Skews> {
     dial.stage("skew and order of surfaces");
     let Some(zone) = zones.iter().max_by_key(|z| z.tracks).filter(|z| z.tracks >= 4) else {
         return Err(ProbeError::Unclear("all zones have fewer than four tracks".to_owned()));
@@ -86,7 +86,7 @@ struct Search<'a> {
 
 impl<'a> Search<'a> {
     /// Measures the jumps before the first tracks; what is unlike the first is measured again.
-    fn begin(dial: &mut Dial<'_>, starts: Starts<'a>) -> Result<Self, ProbeError> {
+    fn begin(dial: &mut Dial<'_>, starts: Starts<'a>) -> Result<Self> {
         let lost = if dial.across() { LOST } else { 0.0 };
         // Each look over a boundary costs pushing it out of the drive's own cache; the mean of all of them counts.
         let want = if dial.across() && dial.cached() { 0.003 } else { 0.0015 };
@@ -122,7 +122,7 @@ impl<'a> Search<'a> {
 
     /// The order, by the first of these that holds: zones that come again in reverse, a second kind of jump among those that were
     /// measured, a second kind further on, nothing of these.
-    fn end(self, dial: &mut Dial<'_>, zones: &[Zone]) -> Result<Skews, ProbeError> {
+    fn end(self, dial: &mut Dial<'_>, zones: &[Zone]) -> Result<Skews> {
         let first_skew = self.skew(&self.kinds().of(self.seen[0]));
         if let Some(surfaces) = passes(zones) {
             return Ok(Skews::new(Order::Surface { surfaces }, first_skew, None));
@@ -141,7 +141,7 @@ impl<'a> Search<'a> {
         n: usize,
         first_skew: Measured,
         zones: &[Zone],
-    ) -> Result<Skews, ProbeError> {
+    ) -> Result<Skews> {
         let (first, second) = (self.seen[0], self.seen[n]);
         let every = n as u64 + 1;
         let other = self.skew(&self.kinds().of(second));
@@ -153,12 +153,7 @@ impl<'a> Search<'a> {
     }
 
     /// All that were measured are of one kind: a track far behind them may start where the steps between these do not bring it.
-    fn by_deviation(
-        &self,
-        dial: &mut Dial<'_>,
-        first_skew: Measured,
-        zones: &[Zone],
-    ) -> Result<Skews, ProbeError> {
+    fn by_deviation(&self, dial: &mut Dial<'_>, first_skew: Measured, zones: &[Zone]) -> Result<Skews> {
         for _ in 0..TRIES {
             let (step, far) =
                 first_deviation(dial, &self.starts, first_skew.value, self.seen[0], self.slack)?;

@@ -2,7 +2,7 @@
 
 use super::super::tracks::{Jumps, exact, jump_at};
 use super::super::{Measured, Zone};
-use crate::ProbeError;
+use crate::Result;
 use crate::dial::Dial;
 use crate::stats::{turn, wrap};
 
@@ -16,7 +16,7 @@ pub(super) struct Starts<'a> {
 
 impl Starts<'_> {
     /// The first block of track `n` of the zone.
-    fn start(&self, dial: &mut Dial<'_>, n: u64) -> Result<u64, ProbeError> {
+    fn start(&self, dial: &mut Dial<'_>, n: u64) -> Result<u64> {
         let z = self.zone;
         let slipped = (z.slips as f64 * n as f64 / z.tracks as f64) as u64;
         let expected = z.first_lba + n * z.usable - slipped;
@@ -28,20 +28,14 @@ impl Starts<'_> {
     }
 
     /// The jump before track `n`.
-    pub(super) fn jump(&self, dial: &mut Dial<'_>, n: u64, repeats: u64) -> Result<f64, ProbeError> {
+    pub(super) fn jump(&self, dial: &mut Dial<'_>, n: u64, repeats: u64) -> Result<f64> {
         let lba = self.start(dial, n)?;
         jump_at(dial, lba, self.zone.sectors_exact, repeats)
     }
 
     /// Whether the jump before track `n` is unlike those beside it, by more than `slack`. Where there is noise that is seen
     /// twice, each time next to each other: a busy host is not busy all the time.
-    pub(super) fn stands_out(
-        &self,
-        dial: &mut Dial<'_>,
-        n: u64,
-        repeats: u64,
-        slack: f64,
-    ) -> Result<bool, ProbeError> {
+    pub(super) fn stands_out(&self, dial: &mut Dial<'_>, n: u64, repeats: u64, slack: f64) -> Result<bool> {
         let beside = [n - 1, n + 1].into_iter().filter(|m| (1..self.zone.tracks).contains(m));
         for m in beside.cycle().take(if dial.noise() > 1e-4 { 4 } else { 1 }) {
             let (this, that) = (self.jump(dial, n, repeats)?, self.jump(dial, m, repeats)?);
@@ -54,12 +48,7 @@ impl Starts<'_> {
 
     /// The jumps before the first `count` tracks. All of them once, then all again: what the drive's own cache had of a
     /// boundary is pushed out by the others.
-    pub(super) fn jumps(
-        &self,
-        dial: &mut Dial<'_>,
-        count: u64,
-        repeats: u64,
-    ) -> Result<Vec<f64>, ProbeError> {
+    pub(super) fn jumps(&self, dial: &mut Dial<'_>, count: u64, repeats: u64) -> Result<Vec<f64>> {
         if dial.across() {
             return (1..=count).map(|n| self.jump(dial, n, repeats)).collect();
         }
@@ -79,13 +68,7 @@ impl Starts<'_> {
     }
 
     /// The angle of a track's start behind that of track 0, less `n` times `step`.
-    pub(super) fn ahead(
-        &self,
-        dial: &mut Dial<'_>,
-        n: u64,
-        step: f64,
-        repeats: u64,
-    ) -> Result<f64, ProbeError> {
+    pub(super) fn ahead(&self, dial: &mut Dial<'_>, n: u64, step: f64, repeats: u64) -> Result<f64> {
         let lba = self.start(dial, n)?;
         Ok(wrap(dial.between(self.zone.first_lba, lba, repeats)? - step * n as f64))
     }
@@ -113,7 +96,7 @@ pub(super) fn missing(
     starts: &Starts<'_>,
     every: u64,
     [first, other]: [f64; 2],
-) -> Result<Option<u64>, ProbeError> {
+) -> Result<Option<u64>> {
     let repeats = dial.repeats(wrap(first - other).abs() / 12.0, 36);
     for k in 2..=65 {
         if k * every >= starts.zone.tracks {
@@ -136,7 +119,7 @@ pub(super) fn first_deviation(
     mut step: f64,
     kind: f64,
     slack: f64,
-) -> Result<(Measured, Option<u64>), ProbeError> {
+) -> Result<(Measured, Option<u64>)> {
     let repeats = dial.repeats(0.0015, 100);
     let sigma = dial.late(repeats) + 0.5 / starts.zone.sectors_exact;
     let limit = 8.0 * sigma;

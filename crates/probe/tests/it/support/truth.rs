@@ -27,7 +27,7 @@ pub(crate) fn without_cache(name: &str) -> String {
 }
 
 /// The drive without a layer, with the cache that it has.
-pub(crate) fn target(model: &DriveModel) -> SimTarget<Drive> {
+pub(crate) fn target(model: &DriveModel) -> SimTarget {
     let built = smrlab_stl::build("cmr", &smrlab_stl::BuildContext::new(Arc::new(model.clone()))).unwrap();
     let drive = Drive::new(built.layer, model.mechanics(None).unwrap(), DriveSetup::default());
     SimTarget::new(drive.behind(model.spec().controller))
