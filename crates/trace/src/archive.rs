@@ -1,6 +1,6 @@
 //! Archives with one trace in them, read as they are; others are refused with what to do.
 
-use crate::{TraceError, remote};
+use crate::{Result, TraceError, remote};
 use std::io::{self, Read, Seek, SeekFrom};
 
 /// A kind of archive.
@@ -32,7 +32,7 @@ pub(crate) fn only_file(
     path: &str,
     kind: Kind,
     whole: impl Fn() -> io::Result<Box<dyn Read + Send>>,
-) -> Result<Box<dyn Read + Send>, TraceError> {
+) -> Result<Box<dyn Read + Send>> {
     let shown = &*remote::shown(path);
     let err = |e| TraceError::io(shown, e);
     if path == "-" {
@@ -49,7 +49,7 @@ pub(crate) fn only_file(
 }
 
 /// Refuses all but one file.
-fn one(path: &str, names: &[String]) -> Result<(), TraceError> {
+fn one(path: &str, names: &[String]) -> Result<()> {
     match names {
         [_] => Ok(()),
         [] => Err(TraceError::unreadable(path, "there is no file in this archive")),
@@ -94,7 +94,7 @@ fn tar_file(mut whole: Box<dyn Read + Send>) -> io::Result<Box<dyn Read + Send>>
     }
 }
 
-fn zip_file(path: &str) -> Result<Box<dyn Read + Send>, TraceError> {
+fn zip_file(path: &str) -> Result<Box<dyn Read + Send>> {
     let shown = &*remote::shown(path);
     let bad = |e: zip::result::ZipError| {
         TraceError::unreadable(shown, format!("a damaged or unusual zip archive ({e})"))

@@ -3,7 +3,7 @@
 use crate::open::{open_raw, split_target};
 use crate::raw::{Raw, Start};
 use crate::transforms::{Chain, Concat, DeviceExtents, Interleave, Merge, Offset, Origin, Peeked, Started};
-use crate::{OpenContext, TraceError, TraceSource, generators, target};
+use crate::{OpenContext, Result, TraceError, TraceSource, generators, target};
 use smrlab_units::spec::{Kind, Param, SpecError, Values, split_item};
 use smrlab_units::{Blocks, SimTime};
 use std::collections::BTreeMap;
@@ -76,7 +76,7 @@ pub fn combine(
     space: AddressSpace,
     mix: Mix,
     context: &OpenContext,
-) -> Result<Box<dyn TraceSource>, TraceError> {
+) -> Result<Box<dyn TraceSource>> {
     if texts.iter().filter(|t| is_stdin(t)).count() > 1 {
         return Err(TraceError::Request("standard input can be one trace only".to_owned()));
     }
@@ -104,7 +104,7 @@ fn is_stdin(text: &str) -> bool {
     text == "-" || text.starts_with("-:")
 }
 
-fn part(text: &str, context: &OpenContext) -> Result<Input, TraceError> {
+fn part(text: &str, context: &OpenContext) -> Result<Input> {
     if let Some(item) = text.strip_prefix("synth:") {
         return Ok(Input::Synth(generators::open(item, context)?));
     }
@@ -129,7 +129,7 @@ fn part(text: &str, context: &OpenContext) -> Result<Input, TraceError> {
 }
 
 /// One source a part, with its place in time.
-fn started(parts: Vec<Input>, mix: Mix) -> Result<Vec<Box<dyn TraceSource>>, TraceError> {
+fn started(parts: Vec<Input>, mix: Mix) -> Result<Vec<Box<dyn TraceSource>>> {
     let mut common = BTreeMap::new();
     let mut all = Vec::new();
     for part in parts {
@@ -161,7 +161,7 @@ fn started(parts: Vec<Input>, mix: Mix) -> Result<Vec<Box<dyn TraceSource>>, Tra
 type Seen = (Peeked<Box<dyn TraceSource>>, Start, String);
 
 /// Looks at the first requests of files; tells `first` the format and arrival of those that have a date.
-fn peek(files: Vec<Raw>, mut first: impl FnMut(&'static str, SimTime)) -> Result<Vec<Seen>, TraceError> {
+fn peek(files: Vec<Raw>, mut first: impl FnMut(&'static str, SimTime)) -> Result<Vec<Seen>> {
     let many = files.len() > 1;
     let mut seen = Vec::new();
     let mut none = None;
@@ -193,7 +193,7 @@ fn peek(files: Vec<Raw>, mut first: impl FnMut(&'static str, SimTime)) -> Result
 fn joined(
     files: Vec<Seen>,
     common: impl Fn(&'static str) -> Option<SimTime>,
-) -> Result<Box<dyn TraceSource>, TraceError> {
+) -> Result<Box<dyn TraceSource>> {
     let place = |(source, start, file): Seen| -> Box<dyn TraceSource> {
         let origin = match start {
             Start::Keep => Origin::At(SimTime::ZERO),
@@ -209,7 +209,7 @@ fn joined(
     Ok(Box::new(Merge::new(sources)?))
 }
 
-fn extents(text: &str, context: &OpenContext) -> Result<DeviceExtents, TraceError> {
+fn extents(text: &str, context: &OpenContext) -> Result<DeviceExtents> {
     if is_stdin(text) {
         let why = "standard input cannot be read twice, as laying traces side by side needs; store it first";
         return Err(TraceError::Request(why.to_owned()));

@@ -4,7 +4,7 @@ use crate::formats::headed::Headed;
 use crate::formats::{FORMATS, Format, Open, Sample, Verdict};
 use crate::input::{Input, SAMPLE};
 use crate::raw::open_as;
-use crate::{Batch, TraceError};
+use crate::{Batch, Result, TraceError};
 use smrlab_units::spec::Values;
 use smrlab_units::{BLOCK_BYTES, HostOp};
 
@@ -20,7 +20,7 @@ fn candidates(sample: &Sample<'_>) -> Vec<&'static Format> {
 ///
 /// # Errors
 /// An empty input, no format that fits, or several.
-pub(crate) fn detect(mut input: Input) -> Result<(&'static Format, Input), TraceError> {
+pub(crate) fn detect(mut input: Input) -> Result<(&'static Format, Input)> {
     let have = input.fill(SAMPLE)?;
     if have == 0 {
         return Err(TraceError::Empty(input.file().to_owned()));
@@ -78,7 +78,7 @@ fn ambiguous(file: &str, bytes: &[u8], candidates: &[&'static Format]) -> String
 }
 
 /// The first lines of a sample as a format would read them.
-fn reading(bytes: &[u8], format: &Format) -> Result<String, TraceError> {
+fn reading(bytes: &[u8], format: &Format) -> Result<String> {
     if matches!(format.open, Open::File(_)) {
         return Ok(String::new());
     }

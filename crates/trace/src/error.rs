@@ -5,6 +5,9 @@ use smrlab_units::spec::SpecError;
 use std::io;
 use thiserror::Error;
 
+/// The result of what can fail with [`TraceError`].
+pub type Result<T, E = TraceError> = std::result::Result<T, E>;
+
 /// A trace that could not be read, made or written.
 #[derive(Debug, Error)]
 pub enum TraceError {

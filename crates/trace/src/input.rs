@@ -1,6 +1,6 @@
 //! Bytes of a trace file: opened, decompressed by what they are (not by the file's name), and cut into pieces.
 
-use crate::{TraceError, archive, remote};
+use crate::{Result, TraceError, archive, remote};
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
@@ -45,7 +45,7 @@ impl Input {
     ///
     /// # Errors
     /// When there is no such file, it is a directory, or it may not be read.
-    pub fn open(path: &str) -> Result<Self, TraceError> {
+    pub fn open(path: &str) -> Result<Self> {
         if path == "-" {
             return Self::from_reader("(standard input)", Box::new(io::stdin()), None);
         }
@@ -76,11 +76,7 @@ impl Input {
     ///
     /// # Errors
     /// When the first bytes cannot be read.
-    pub fn from_reader(
-        file: &str,
-        reader: Box<dyn Read + Send>,
-        raw_size: Option<u64>,
-    ) -> Result<Self, TraceError> {
+    pub fn from_reader(file: &str, reader: Box<dyn Read + Send>, raw_size: Option<u64>) -> Result<Self> {
         let again = || Err(io::ErrorKind::Unsupported.into());
         Self::unpacked(file, "-", reader, raw_size, &again)
     }
@@ -92,7 +88,7 @@ impl Input {
         reader: Box<dyn Read + Send>,
         raw_size: Option<u64>,
         again: &dyn Fn() -> io::Result<Box<dyn Read + Send>>,
-    ) -> Result<Self, TraceError> {
+    ) -> Result<Self> {
         let raw_read = Arc::new(AtomicU64::new(0));
         let counted = Counted { inner: reader, count: Arc::clone(&raw_read) };
         let err = |e| TraceError::io(file, e);
@@ -152,7 +148,7 @@ impl Input {
     ///
     /// # Errors
     /// Like [`Self::fill`].
-    pub fn line(&mut self) -> Result<(usize, usize), TraceError> {
+    pub fn line(&mut self) -> Result<(usize, usize)> {
         let mut seen = 0;
         loop {
             if let Some(n) = memchr::memchr(b'\n', &self.window()[seen..]) {
@@ -169,7 +165,7 @@ impl Input {
     ///
     /// # Errors
     /// When the file cannot be read, or its compressed data is truncated or damaged.
-    pub fn fill(&mut self, n: usize) -> Result<usize, TraceError> {
+    pub fn fill(&mut self, n: usize) -> Result<usize> {
         if self.end - self.start >= n {
             return Ok(self.end - self.start);
         }

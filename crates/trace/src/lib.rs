@@ -27,7 +27,7 @@ mod target;
 pub mod transforms;
 
 pub use combine::{AddressSpace, Mix, combine};
-pub use error::TraceError;
+pub use error::{Result, TraceError};
 pub use filter::{Filter, PARAMS as FILTER};
 pub use formats::parquet::ParquetSource;
 pub use open::{OpenContext, open, open_bytes};

@@ -5,7 +5,7 @@ use crate::formats::{FORMATS, Format};
 use crate::generators;
 use crate::input::Input;
 use crate::raw::{Raw, open_as};
-use crate::{TraceError, TraceSource, remote};
+use crate::{Result, TraceSource, remote};
 use smrlab_units::Blocks;
 use smrlab_units::spec::{SpecError, Values, split_item};
 use std::path::Path;
@@ -25,7 +25,7 @@ pub struct OpenContext {
 ///
 /// # Errors
 /// When the text is wrong, the file cannot be read, its format cannot be told, or it has no request.
-pub fn open(text: &str, context: &OpenContext) -> Result<Box<dyn TraceSource>, TraceError> {
+pub fn open(text: &str, context: &OpenContext) -> Result<Box<dyn TraceSource>> {
     if let Some(item) = text.strip_prefix("synth:") {
         return generators::open(item, context);
     }
@@ -34,7 +34,7 @@ pub fn open(text: &str, context: &OpenContext) -> Result<Box<dyn TraceSource>, T
 }
 
 /// Opens the file at `path` as the format `item`, whose name may be missing.
-pub(crate) fn open_raw(path: &str, item: &str, context: &OpenContext) -> Result<Raw, TraceError> {
+pub(crate) fn open_raw(path: &str, item: &str, context: &OpenContext) -> Result<Raw> {
     let (name, mut pairs) = split_item(item);
     let input = Input::open(path)?;
     let (format, input) = match name {
@@ -53,7 +53,7 @@ pub(crate) fn open_raw(path: &str, item: &str, context: &OpenContext) -> Result<
 ///
 /// # Errors
 /// Like [`open`]; formats that need a file to seek in are refused.
-pub fn open_bytes(bytes: Vec<u8>, item: &str) -> Result<Box<dyn TraceSource>, TraceError> {
+pub fn open_bytes(bytes: Vec<u8>, item: &str) -> Result<Box<dyn TraceSource>> {
     let input = Input::from_reader("(memory)", Box::new(std::io::Cursor::new(bytes)), None)?;
     let (name, pairs) = split_item(item);
     let (format, input) = match name {
@@ -65,7 +65,7 @@ pub fn open_bytes(bytes: Vec<u8>, item: &str) -> Result<Box<dyn TraceSource>, Tr
 }
 
 /// Splits path and format. A colon that belongs to the file's name is recognised by the file being there.
-pub(crate) fn split_target(text: &str) -> Result<(&str, &str), TraceError> {
+pub(crate) fn split_target(text: &str) -> Result<(&str, &str)> {
     if Path::new(text).exists() || text == "-" {
         return Ok((text, ""));
     }
@@ -89,7 +89,7 @@ pub(crate) fn split_target(text: &str) -> Result<(&str, &str), TraceError> {
     }
 }
 
-fn known(name: &str) -> Result<&'static Format, TraceError> {
+fn known(name: &str) -> Result<&'static Format> {
     Format::find(name).ok_or_else(|| {
         let aliases = FORMATS.iter().flat_map(|f| f.aliases.iter().copied());
         SpecError::unknown("trace format", name, FORMATS.iter().map(|f| f.name), aliases).into()

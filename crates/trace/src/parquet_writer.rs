@@ -1,7 +1,7 @@
 //! Writing the fast store; the schema is described in [`crate::formats::parquet`].
 
 use crate::formats::parquet::COLUMNS;
-use crate::{Batch, TraceError, TraceSource};
+use crate::{Batch, Result, TraceError, TraceSource};
 use parquet::basic::{Compression, Encoding, LogicalType, Repetition, Type as Physical, ZstdLevel};
 use parquet::data_type::{BoolType, DataType, Int32Type, Int64Type};
 use parquet::errors::ParquetError;
@@ -59,7 +59,7 @@ impl ParquetWriter {
     ///
     /// # Errors
     /// When the temporary file beside it cannot be made.
-    pub fn create(path: &Path, source: &str) -> Result<Self, TraceError> {
+    pub fn create(path: &Path, source: &str) -> Result<Self> {
         Self::with_packing(path, source, Packing::DeltaZstd)
     }
 
@@ -67,7 +67,7 @@ impl ParquetWriter {
     ///
     /// # Errors
     /// When the temporary file beside it cannot be made.
-    pub fn with_packing(path: &Path, source: &str, packing: Packing) -> Result<Self, TraceError> {
+    pub fn with_packing(path: &Path, source: &str, packing: Packing) -> Result<Self> {
         let shown = path.display().to_string();
         let name = path.file_name().ok_or_else(|| TraceError::unreadable(&shown, "it names no file"))?;
         if path.is_dir() {
@@ -95,7 +95,7 @@ impl ParquetWriter {
     ///
     /// # Errors
     /// When arrivals fall, a value does not fit its column, or the disk is full.
-    pub fn write(&mut self, batch: &Batch) -> Result<(), TraceError> {
+    pub fn write(&mut self, batch: &Batch) -> Result<()> {
         for r in batch.iter() {
             if r.arrival < self.last {
                 return Err(TraceError::RunsBack {
@@ -124,7 +124,7 @@ impl ParquetWriter {
     ///
     /// # Errors
     /// When there was no request, or the disk is full.
-    pub fn finish(mut self, device_name: impl Fn(u32) -> String) -> Result<u64, TraceError> {
+    pub fn finish(mut self, device_name: impl Fn(u32) -> String) -> Result<u64> {
         if !self.rows.is_empty() {
             self.flush_group()?;
         }
@@ -141,7 +141,7 @@ impl ParquetWriter {
     }
 
     /// Writes the rows in memory as a row group.
-    fn flush_group(&mut self) -> Result<(), TraceError> {
+    fn flush_group(&mut self) -> Result<()> {
         let rows = std::mem::take(&mut self.rows);
         self.written += rows.len() as u64;
         let Some(writer) = self.writer.as_mut() else { return Ok(()) };
@@ -276,7 +276,7 @@ pub fn convert(
     path: &Path,
     description: &str,
     mut tick: impl FnMut(u64) -> bool,
-) -> Result<u64, TraceError> {
+) -> Result<u64> {
     let mut writer = ParquetWriter::create(path, description)?;
     let (mut batch, mut rows) = (Batch::new(), 0);
     while source.next_batch(&mut batch)? {

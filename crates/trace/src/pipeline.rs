@@ -3,7 +3,7 @@
 //!
 //! The order is: a stretch of time, a filter, a limit, scaled times, wrapped addresses.
 
-use crate::{Batch, Filter, TraceError, TraceSource};
+use crate::{Batch, Filter, Result, TraceError, TraceSource};
 use smrlab_units::{Blocks, Lba, SimTime};
 
 /// What is done; by default nothing.
@@ -47,7 +47,7 @@ impl Steps {
     ///
     /// # Errors
     /// A stretch of time that ends before it begins, a limit of 0, a factor outside [`SCALES`], a space of 0 blocks.
-    pub fn check(&self) -> Result<(), TraceError> {
+    pub fn check(&self) -> Result<()> {
         let refuse = |why: String| Err(TraceError::Request(why));
         if self.from >= self.until {
             return refuse(format!("no time lies from {} on and before {}", self.from, self.until));
@@ -79,7 +79,7 @@ impl<S: TraceSource> Pipeline<S> {
     ///
     /// # Errors
     /// As [`Steps::check`].
-    pub fn new(inner: S, steps: Steps) -> Result<Self, TraceError> {
+    pub fn new(inner: S, steps: Steps) -> Result<Self> {
         steps.check()?;
         let scale = (steps.scale_time != 1.0).then(|| Factor::new(steps.scale_time));
         Ok(Self { inner, scale, left: steps.limit.unwrap_or(u64::MAX), ended: false, steps })
@@ -97,7 +97,7 @@ impl<S: TraceSource> Pipeline<S> {
         out.arrival.iter_mut().for_each(|at| *at = at.since(from));
     }
 
-    fn change(&mut self, out: &mut Batch) -> Result<(), TraceError> {
+    fn change(&mut self, out: &mut Batch) -> Result<()> {
         self.cut(out);
         if let Some(filter) = &mut self.steps.filter {
             filter.apply(out, &self.inner);
@@ -133,7 +133,7 @@ fn wrap(out: &mut Batch, space: u64) {
 }
 
 impl<S: TraceSource> TraceSource for Pipeline<S> {
-    fn next_batch(&mut self, out: &mut Batch) -> Result<bool, TraceError> {
+    fn next_batch(&mut self, out: &mut Batch) -> Result<bool> {
         while self.left > 0 && !self.ended && self.inner.next_batch(out)? {
             self.change(out)?;
             if !out.is_empty() {

@@ -4,7 +4,7 @@ use crate::formats::{Clock, Format, Open};
 use crate::input::Input;
 use crate::reader::Tolerance;
 use crate::transforms::{Origin, SortWindow, Started};
-use crate::{TraceError, TraceSource};
+use crate::{Result, TraceError, TraceSource};
 use smrlab_units::SimTime;
 use smrlab_units::spec::Values;
 use std::path::Path;
@@ -40,7 +40,7 @@ impl Raw {
 }
 
 /// Opens `input` (the file at `path`) as `format` with checked parameters.
-pub(crate) fn open_as(input: Input, path: &str, format: &Format, values: &Values) -> Result<Raw, TraceError> {
+pub(crate) fn open_as(input: Input, path: &str, format: &Format, values: &Values) -> Result<Raw> {
     let window = values.time("sort_window").unwrap_or_default();
     let tolerance = Tolerance { skip_bad: values.count("skip_bad").unwrap_or(0), window };
     let file = input.file().to_owned();

@@ -2,7 +2,7 @@
 
 use crate::fields::Reason;
 use crate::input::{BUFFER, Input};
-use crate::{Batch, Record, TraceError, TraceSource};
+use crate::{Batch, Record, Result, TraceError, TraceSource};
 use smrlab_units::SimTime;
 
 /// What a line of a format means.
@@ -95,7 +95,7 @@ impl Watch {
     }
 
     #[cold]
-    fn refuse(&mut self, file: &str, place: String, reason: Reason, text: String) -> Result<(), TraceError> {
+    fn refuse(&mut self, file: &str, place: String, reason: Reason, text: String) -> Result<()> {
         self.skipped += 1;
         if self.skipped <= self.tolerance.skip_bad {
             return Ok(());
@@ -163,7 +163,7 @@ impl Watch {
         TraceError::RunsBack { file, place: format!(", {place}"), at: early.at, after: early.after, needed }
     }
 
-    fn ended(&self, file: &str, hint: Option<String>) -> Result<bool, TraceError> {
+    fn ended(&self, file: &str, hint: Option<String>) -> Result<bool> {
         match hint {
             Some(hint) if self.rows == 0 => Err(TraceError::Nothing(format!("{file}: {hint}"))),
             _ => Ok(false),
@@ -209,7 +209,7 @@ impl<F: LineFormat> Lines<F> {
     }
 
     /// Takes lines of the window until it has no whole one or `out` is full; returns the bytes taken.
-    fn window(&mut self, out: &mut Batch, whole: bool) -> Result<usize, TraceError> {
+    fn window(&mut self, out: &mut Batch, whole: bool) -> Result<usize> {
         let Self { input, format, watch } = self;
         let window = input.window();
         let mut at = 0;
@@ -252,7 +252,7 @@ impl<F: LineFormat> Lines<F> {
 }
 
 impl<F: LineFormat> TraceSource for Lines<F> {
-    fn next_batch(&mut self, out: &mut Batch) -> Result<bool, TraceError> {
+    fn next_batch(&mut self, out: &mut Batch) -> Result<bool> {
         out.clear();
         while !out.is_full() {
             let before = self.input.window().len();
@@ -320,7 +320,7 @@ impl<F: RecordFormat> Records<F> {
     }
 
     /// The length of the next record; `None` at the end, or where the last one is cut short and that is tolerated.
-    fn next(&mut self) -> Result<Option<usize>, TraceError> {
+    fn next(&mut self) -> Result<Option<usize>> {
         let have = self.input.fill(F::SHOWN)?;
         if have == 0 {
             return Ok(None);
@@ -346,7 +346,7 @@ impl<F: RecordFormat> Records<F> {
     }
 
     /// One record; `false` at the end.
-    fn step(&mut self, out: &mut Batch) -> Result<bool, TraceError> {
+    fn step(&mut self, out: &mut Batch) -> Result<bool> {
         let Some(length) = self.next()? else { return Ok(false) };
         let rows = out.len();
         let record = &self.input.window()[..length];
@@ -382,7 +382,7 @@ fn hex(bytes: &[u8]) -> String {
 }
 
 impl<F: RecordFormat> TraceSource for Records<F> {
-    fn next_batch(&mut self, out: &mut Batch) -> Result<bool, TraceError> {
+    fn next_batch(&mut self, out: &mut Batch) -> Result<bool> {
         out.clear();
         while !out.is_full() {
             if !self.step(out)? {

@@ -1,6 +1,6 @@
 //! Traces in stores, read by ranges while they are used: the program that uses this crate brings the stores.
 
-use crate::TraceError;
+use crate::{Result, TraceError};
 use parquet::errors::Result as ParquetResult;
 use parquet::file::reader::{ChunkReader, Length};
 use std::fs::File;
@@ -74,12 +74,12 @@ fn stores() -> io::Result<&'static dyn Stores> {
 }
 
 /// The object that `url` names.
-pub(crate) fn open(url: &str) -> Result<Arc<dyn Ranges>, TraceError> {
+pub(crate) fn open(url: &str) -> Result<Arc<dyn Ranges>> {
     stores().and_then(|s| s.open(url)).map_err(|e| TraceError::io(&shown(url), e))
 }
 
 /// The objects that `url` stands for; `None` where it names one.
-pub(crate) fn list(url: &str) -> Result<Option<Vec<String>>, TraceError> {
+pub(crate) fn list(url: &str) -> Result<Option<Vec<String>>> {
     stores().and_then(|s| s.list(url)).map_err(|e| TraceError::io(&shown(url), e))
 }
 
@@ -88,7 +88,7 @@ pub(crate) trait Sought: Read + Seek + Send {}
 impl<T: Read + Seek + Send> Sought for T {}
 
 /// The file or the object of this name.
-pub(crate) fn sought(path: &str) -> Result<Box<dyn Sought>, TraceError> {
+pub(crate) fn sought(path: &str) -> Result<Box<dyn Sought>> {
     if is_url(path) {
         return Ok(Box::new(Reader::new(open(path)?)));
     }

@@ -1,6 +1,6 @@
 //! The stream of requests that everything here reads, wraps or makes.
 
-use crate::{Batch, TraceError};
+use crate::{Batch, Result};
 
 /// A trace as a stream of batches, in memory that does not grow with the trace.
 ///
@@ -10,7 +10,7 @@ pub trait TraceSource: Send {
     ///
     /// # Errors
     /// When the trace cannot be read further; after that the source must not be used again.
-    fn next_batch(&mut self, out: &mut Batch) -> Result<bool, TraceError>;
+    fn next_batch(&mut self, out: &mut Batch) -> Result<bool>;
 
     /// The name that the trace gives a device, such as `hm_0`, `asu3` or `8,16`.
     fn device_name(&self, device: u32) -> String {
@@ -29,7 +29,7 @@ pub trait TraceSource: Send {
 }
 
 impl<S: TraceSource + ?Sized> TraceSource for Box<S> {
-    fn next_batch(&mut self, out: &mut Batch) -> Result<bool, TraceError> {
+    fn next_batch(&mut self, out: &mut Batch) -> Result<bool> {
         (**self).next_batch(out)
     }
     fn device_name(&self, device: u32) -> String {
@@ -76,7 +76,7 @@ impl Memory {
 }
 
 impl TraceSource for Memory {
-    fn next_batch(&mut self, out: &mut Batch) -> Result<bool, TraceError> {
+    fn next_batch(&mut self, out: &mut Batch) -> Result<bool> {
         out.clear();
         let end = self.rows.len().min(self.next + Batch::ROWS);
         (self.next..end).for_each(|i| out.push(self.rows.get(i)));
@@ -89,7 +89,7 @@ impl TraceSource for Memory {
 ///
 /// # Errors
 /// Those of the source.
-pub fn read_all(source: &mut dyn TraceSource) -> Result<Batch, TraceError> {
+pub fn read_all(source: &mut dyn TraceSource) -> Result<Batch> {
     let (mut all, mut batch) = (Batch::new(), Batch::new());
     while source.next_batch(&mut batch)? {
         batch.iter().for_each(|r| all.push(r));

@@ -1,6 +1,6 @@
 //! What a user may name instead of a file: a directory, or a pattern of names. Each stands for the files of one recording.
 
-use crate::{TraceError, remote};
+use crate::{Result, TraceError, remote};
 use std::path::{Path, PathBuf};
 
 /// Files that one name may stand for: each is open at the same time.
@@ -11,7 +11,7 @@ const FILES: usize = 1024;
 ///
 /// # Errors
 /// A directory or a pattern without a trace in it, or with more than 1024.
-pub(crate) fn files(path: &str) -> Result<Option<Vec<String>>, TraceError> {
+pub(crate) fn files(path: &str) -> Result<Option<Vec<String>>> {
     if remote::is_url(path) {
         let found = remote::list(path)?;
         return found.map(|names| several(&remote::shown(path), names)).transpose();
@@ -36,7 +36,7 @@ pub(crate) fn files(path: &str) -> Result<Option<Vec<String>>, TraceError> {
 }
 
 /// Names in their order, unless there are none or too many of them.
-fn several(path: &str, mut names: Vec<String>) -> Result<Vec<String>, TraceError> {
+fn several(path: &str, mut names: Vec<String>) -> Result<Vec<String>> {
     names.sort_by_cached_key(|n| by_numbers(n));
     match names.len() {
         0 => Err(TraceError::unreadable(path, "no file has such a name")),

@@ -1,19 +1,18 @@
 //! Alibaba cloud block storage.
 
 use super::tabular::{Preset, fits, open_preset};
-use super::{Clock, Format, Open};
+use super::{Clock, Format};
 
 /// The registry entry.
 pub(super) const FORMAT: Format = Format {
     name: PRESET.name,
-    aliases: &[],
     summary: "Alibaba: device_id,opcode (R|W),offset,length,timestamp us",
     reference: "Li et al., An In-Depth Analysis of Cloud Block Storage Workloads, IISWC'20. Offset and length in bytes, time in microseconds. A virtual disk is a device.",
-    params: &[],
     clock: Clock::World,
-    sort_window: "0",
-    detect: |sample| fits(sample, &PRESET).into(),
-    open: Open::Stream(|input, _, tolerance| open_preset(input, &PRESET, tolerance)),
+    ..Format::stream(
+        |sample| fits(sample, &PRESET).into(),
+        |input, _, tolerance| open_preset(input, &PRESET, tolerance),
+    )
 };
 
 /// The columns.

@@ -1,6 +1,6 @@
 //! What biosnoop prints: one line a block request, from BCC, libbpf-tools or bpftrace.
 
-use super::{Clock, Format, Open};
+use super::Format;
 use crate::devices::Names;
 use crate::fields::{Reason, columns, extent, not, time, touched, uint};
 use crate::reader::{LineFormat, Lines};
@@ -16,11 +16,11 @@ pub(super) const FORMAT: Format = Format {
                 request ends: it arrives LAT (with -Q also QUE) earlier, so lines are sorted within sort_window; what was \
                 under way at time 0 arrives then. Sectors have 512 bytes. bpftrace's biosnoop.bt prints neither sector nor \
                 size, so its output is no trace.",
-    params: &[],
-    clock: Clock::Trace,
     sort_window: "60s",
-    detect: |sample| sample.lines().take(3).any(|l| header(l).is_some()).into(),
-    open: Open::Stream(|input, _, tolerance| Ok(Box::new(Lines::new(input, BioSnoop::default(), tolerance)))),
+    ..Format::stream(
+        |sample| sample.lines().take(3).any(|l| header(l).is_some()).into(),
+        |input, _, tolerance| Ok(Box::new(Lines::new(input, BioSnoop::default(), tolerance))),
+    )
 };
 
 /// Where a column is: counted from the front, or from behind where it follows the command's name.

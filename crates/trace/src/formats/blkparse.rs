@@ -1,6 +1,6 @@
 //! The text that blkparse prints from a Linux block trace.
 
-use super::{Clock, Format, Open, Sample, Verdict};
+use super::{Format, Sample, Verdict};
 use crate::fields::{Reason, columns, extent, need, not, time, uint};
 use crate::reader::{LineFormat, Lines};
 use crate::{Batch, Record};
@@ -10,18 +10,14 @@ use smrlab_units::{HostOp, Lba, ZoneAction};
 /// The registry entry.
 pub(super) const FORMAT: Format = Format {
     name: "blkparse",
-    aliases: &[],
     summary: "blkparse text: device cpu sequence time pid action RWBS sector + sectors",
     reference: "blkparse(1), default output format. A request shows up in many events: `event` chooses the one that counts. \
                 An F behind the W of RWBS is FUA. ZA is an append to a zone; ZR, ZF, ZO, ZC reset, finish, open and close the zone of the \
                 sector, ZRA resets all. The summary at the end is passed over.",
     params: &[EVENT],
-    clock: Clock::Trace,
-    sort_window: "0",
-    detect,
-    open: Open::Stream(|input, v, tolerance| {
+    ..Format::stream(detect, |input, v, tolerance| {
         Ok(Box::new(Lines::new(input, BlkParse::new(v.text("event") == Some("queued")), tolerance)))
-    }),
+    })
 };
 
 /// Which event of a request is its arrival; shared with the binary form.

@@ -1,7 +1,7 @@
 //! The kernel's binary block trace (`*.blktrace.N`, or `blkparse -d`).
 
 use super::blkparse::{EVENT, device_name, hint, zone_place};
-use super::{Clock, Format, Open};
+use super::{Clock, Format};
 use crate::fields::{Reason, extent, touched};
 use crate::reader::{RecordFormat, Records};
 use crate::{Batch, Record};
@@ -10,18 +10,18 @@ use smrlab_units::{BLOCK_BYTES, HostOp, Lba, SimTime, ZoneAction};
 /// The registry entry.
 pub(super) const FORMAT: Format = Format {
     name: "blktrace",
-    aliases: &[],
     summary: "binary blktrace: the kernel's own records, either byte order",
     reference: "struct blk_io_trace of linux/blktrace_api.h, version 7, and blk_io_trace2, version 8, which has zone commands. One file holds one CPU's events: merge them with \
                 `blkparse -d`, or give all files and merge by time. Times count from boot.",
     params: &[EVENT],
     clock: Clock::World,
-    sort_window: "0",
-    detect: |sample| (sample.bytes.len() >= 48 && Numbers::of(sample.bytes).is_ok()).into(),
-    open: Open::Stream(|input, v, tolerance| {
-        let format = BlkTrace { queued: v.text("event") == Some("queued"), other_events: 0 };
-        Ok(Box::new(Records::new(input, format, tolerance)))
-    }),
+    ..Format::stream(
+        |sample| (sample.bytes.len() >= 48 && Numbers::of(sample.bytes).is_ok()).into(),
+        |input, v, tolerance| {
+            let format = BlkTrace { queued: v.text("event") == Some("queued"), other_events: 0 };
+            Ok(Box::new(Records::new(input, format, tolerance)))
+        },
+    )
 };
 
 /// Upper 24 bits of the magic number; the lower 8 are the version.

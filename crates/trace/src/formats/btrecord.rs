@@ -1,6 +1,6 @@
 //! What btrecord makes of a block trace for btreplay: bunches of requests.
 
-use super::{Clock, Format, Open, Sample, Verdict};
+use super::{Clock, Format, Sample, Verdict};
 use crate::fields::{Reason, extent, touched};
 use crate::reader::{RecordFormat, Records};
 use crate::{Batch, Record};
@@ -14,13 +14,10 @@ pub(super) const FORMAT: Format = Format {
     reference: "btreplay of the blktrace tools, file version 1: a header of 32 bytes, then bunches of at most 512 requests, 24 \
                 bytes each, little-endian. All requests of a bunch arrive at its time (nanoseconds since boot). One file \
                 holds one CPU's requests: name the directory for all.",
-    params: &[],
     clock: Clock::World,
-    sort_window: "0",
-    detect,
-    open: Open::Stream(|input, _, tolerance| {
+    ..Format::stream(detect, |input, _, tolerance| {
         Ok(Box::new(Records::new(input, BtRecord { begun: false }, tolerance)))
-    }),
+    })
 };
 
 /// Length of the file's header, of a bunch's, of a request.

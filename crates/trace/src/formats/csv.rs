@@ -2,10 +2,10 @@
 
 use super::headed::Headed;
 use super::tabular::{BARE, Csv, Preset};
-use super::{Clock, Format, Open, Sample, Verdict};
+use super::{Format, Sample, Verdict};
 use crate::input::{Input, SAMPLE};
 use crate::reader::{Lines, Tolerance};
-use crate::{TraceError, TraceSource};
+use crate::{Result, TraceError, TraceSource};
 use smrlab_units::spec::{Kind, Param, Values};
 
 /// The registry entry.
@@ -47,10 +47,7 @@ pub(super) const FORMAT: Format = Format {
             .doc("time between requests where there is no column for it; 0: all arrive at once"),
         Param::new("hex", Kind::Switch, "off").doc("on: offsets and sizes are hexadecimal without 0x, too"),
     ],
-    clock: Clock::Trace,
-    sort_window: "0",
-    detect,
-    open: Open::Stream(open),
+    ..Format::stream(detect, open)
 };
 
 const PRESETS: &[Preset] = &[
@@ -69,7 +66,7 @@ fn detect(sample: &Sample<'_>) -> Verdict {
     if sure { Verdict::Said } else { Verdict::No }
 }
 
-fn open(mut input: Input, v: &Values, tolerance: Tolerance) -> Result<Box<dyn TraceSource>, TraceError> {
+fn open(mut input: Input, v: &Values, tolerance: Tolerance) -> Result<Box<dyn TraceSource>> {
     let named = |name: &str| PRESETS.iter().find(|p| p.name == name);
     let preset = v.text("preset").and_then(named);
     let mut headed = None;

@@ -1,19 +1,17 @@
 //! Windows DiskMon (Sysinternals) logs.
 
+use super::Format;
 use super::tabular::{Preset, fits, open_preset};
-use super::{Clock, Format, Open};
 
 /// The registry entry.
 pub(super) const FORMAT: Format = Format {
     name: PRESET.name,
-    aliases: &[],
     summary: "DiskMon log: sequence, time s, duration s, disk, Read|Write, sector, sectors",
     reference: "Sysinternals DiskMon. Durations come in coarse steps and are not used.",
-    params: &[],
-    clock: Clock::Trace,
-    sort_window: "0",
-    detect: |sample| fits(sample, &PRESET).into(),
-    open: Open::Stream(|input, _, tolerance| open_preset(input, &PRESET, tolerance)),
+    ..Format::stream(
+        |sample| fits(sample, &PRESET).into(),
+        |input, _, tolerance| open_preset(input, &PRESET, tolerance),
+    )
 };
 
 /// The columns.

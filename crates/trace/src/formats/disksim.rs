@@ -1,6 +1,6 @@
 //! DiskSim's default ASCII format.
 
-use super::{Clock, Format, Open, Sample, Verdict};
+use super::{Format, Sample, Verdict};
 use crate::fields::{Reason, columns, extent, need, not, time, uint, uint32};
 use crate::reader::{LineFormat, Lines};
 use crate::{Batch, Record};
@@ -12,11 +12,7 @@ pub(super) const FORMAT: Format = Format {
     aliases: &["disksim-ascii"],
     summary: "DiskSim ASCII: arrival_ms device block blocks flags (bit 0: 1 read, 0 write)",
     reference: "DiskSim 4.0 manual, section on input workloads. Flags are hexadecimal; blocks are 512 bytes.",
-    params: &[],
-    clock: Clock::Trace,
-    sort_window: "0",
-    detect,
-    open: Open::Stream(|input, _, tolerance| Ok(Box::new(Lines::new(input, DiskSim, tolerance)))),
+    ..Format::stream(detect, |input, _, tolerance| Ok(Box::new(Lines::new(input, DiskSim, tolerance))))
 };
 
 /// The format's parser, also asked by the formats that look alike.

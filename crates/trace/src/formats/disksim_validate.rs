@@ -1,6 +1,6 @@
 //! DiskSim's validation traces: requests replayed one at a time on a real drive.
 
-use super::{Clock, Format, Open};
+use super::Format;
 use crate::fields::{Reason, columns, extent, need, not, read_or_write, time, uint};
 use crate::reader::{LineFormat, Lines};
 use crate::{Batch, Record};
@@ -13,11 +13,10 @@ pub(super) const FORMAT: Format = Format {
     summary: "DiskSim validation: R|W Hit|Miss block blocks service_us gap_us, one request outstanding",
     reference: "DiskSim 4.0 validation traces. The recorded loop was closed; as an open trace a request arrives when the \
                 drive had served the one before, plus its gap.",
-    params: &[],
-    clock: Clock::Trace,
-    sort_window: "0",
-    detect: |sample| sample.taken_by(Validate::default()).into(),
-    open: Open::Stream(|input, _, tolerance| Ok(Box::new(Lines::new(input, Validate::default(), tolerance)))),
+    ..Format::stream(
+        |sample| sample.taken_by(Validate::default()).into(),
+        |input, _, tolerance| Ok(Box::new(Lines::new(input, Validate::default(), tolerance))),
+    )
 };
 
 #[derive(Default)]

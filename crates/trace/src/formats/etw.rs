@@ -1,6 +1,6 @@
 //! Disk events of Windows' event tracing, as `xperf -a dumper` prints them.
 
-use super::{Clock, Format, Open, Sample, Verdict};
+use super::{Format, Sample, Verdict};
 use crate::devices::Devices;
 use crate::fields::{Reason, need, number, separated, time, touched};
 use crate::reader::{LineFormat, Lines};
@@ -17,11 +17,8 @@ pub(super) const FORMAT: Format = Format {
                 columns; newer ones have a CPU column. Offsets and sizes are hexadecimal bytes. A line is written when its \
                 request ends: it arrives ElapsedTime earlier (microseconds both), so lines are sorted within sort_window; \
                 what was under way when recording began arrives at 0.",
-    params: &[],
-    clock: Clock::Trace,
     sort_window: "60s",
-    detect,
-    open: Open::Stream(|input, _, tolerance| Ok(Box::new(Lines::new(input, Etw::default(), tolerance)))),
+    ..Format::stream(detect, |input, _, tolerance| Ok(Box::new(Lines::new(input, Etw::default(), tolerance))))
 };
 
 /// Where an event has its columns.

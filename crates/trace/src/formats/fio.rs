@@ -1,6 +1,6 @@
 //! fio's I/O logs (`write_iolog`), versions 2 and 3.
 
-use super::{Clock, Format, Open};
+use super::Format;
 use crate::devices::Names;
 use crate::fields::{Reason, columns, need, not, time, touched, uint};
 use crate::reader::{LineFormat, Lines};
@@ -14,11 +14,10 @@ pub(super) const FORMAT: Format = Format {
     summary: "fio iolog 2 (file action offset length, with waits) and 3 (with time in microseconds)",
     reference: "fio(1), TRACE FILE FORMAT. Version 2 has no times but those of its wait lines, each counted from the one \
                 before: all requests between two waits arrive at once. A file is a device.",
-    params: &[],
-    clock: Clock::Trace,
-    sort_window: "0",
-    detect: |sample| sample.bytes.starts_with(b"fio version ").into(),
-    open: Open::Stream(|input, _, tolerance| Ok(Box::new(Lines::new(input, Fio::default(), tolerance)))),
+    ..Format::stream(
+        |sample| sample.bytes.starts_with(b"fio version ").into(),
+        |input, _, tolerance| Ok(Box::new(Lines::new(input, Fio::default(), tolerance))),
+    )
 };
 
 #[derive(Default)]

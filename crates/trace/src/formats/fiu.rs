@@ -1,6 +1,6 @@
 //! FIU traces (SNIA IOTTA 390).
 
-use super::{Clock, Format, Open};
+use super::Format;
 use crate::devices::Names;
 use crate::fields::{Reason, columns, extent, need, read_or_write, time, uint};
 use crate::reader::{LineFormat, Lines};
@@ -13,11 +13,10 @@ pub(super) const FORMAT: Format = Format {
     summary: "FIU: ns pid process LBA sectors R|W major minor md5",
     reference: "Koller & Rangaswami, I/O Deduplication, FAST'10; SNIA IOTTA 390. 512-byte sectors. A process' name may have \
                 blanks: fields are counted from the end. A device is major:minor.",
-    params: &[],
-    clock: Clock::Trace,
-    sort_window: "0",
-    detect: |sample| sample.taken_by(Fiu::default()).into(),
-    open: Open::Stream(|input, _, tolerance| Ok(Box::new(Lines::new(input, Fiu::default(), tolerance)))),
+    ..Format::stream(
+        |sample| sample.taken_by(Fiu::default()).into(),
+        |input, _, tolerance| Ok(Box::new(Lines::new(input, Fiu::default(), tolerance))),
+    )
 };
 
 #[derive(Default)]

@@ -1,10 +1,10 @@
 //! HP Labs' SRT traces (cello, hplajw).
 
-use super::{Clock, Format, Open};
+use super::Format;
 use crate::fields::{Reason, not, touched};
 use crate::input::{Input, SAMPLE};
 use crate::reader::{RecordFormat, Records};
-use crate::{Batch, Record, TraceError};
+use crate::{Batch, Record, Result, TraceError};
 use smrlab_units::{HostOp, SimTime};
 
 /// The registry entry.
@@ -14,14 +14,13 @@ pub(super) const FORMAT: Format = Format {
     summary: "HP Labs SRT 1.3: a text header, then big-endian 56-byte records",
     reference: "Ruemmler & Wilkes, UNIX disk access patterns, USENIX Winter 1993; SRT version 1.3. Sectors have 256 bytes; \
                 the device is the disk, its partition is not used (addresses count from the disk's start).",
-    params: &[],
-    clock: Clock::Trace,
-    sort_window: "0",
-    detect: |sample| sample.bytes.starts_with(MAGIC).into(),
-    open: Open::Stream(|mut input, _, tolerance| {
-        skip_header(&mut input)?;
-        Ok(Box::new(Records::new(input, HpSrt, tolerance)))
-    }),
+    ..Format::stream(
+        |sample| sample.bytes.starts_with(MAGIC).into(),
+        |mut input, _, tolerance| {
+            skip_header(&mut input)?;
+            Ok(Box::new(Records::new(input, HpSrt, tolerance)))
+        },
+    )
 };
 
 /// Bytes in a sector of these disks.
@@ -35,7 +34,7 @@ fn header_length(bytes: &[u8]) -> Option<usize> {
     memchr::memmem::find(bytes, &(LENGTH as u32).to_be_bytes())
 }
 
-fn skip_header(input: &mut Input) -> Result<(), TraceError> {
+fn skip_header(input: &mut Input) -> Result<()> {
     input.fill(SAMPLE)?;
     match header_length(input.window()).filter(|_| input.window().starts_with(MAGIC)) {
         Some(n) => {

@@ -10,7 +10,7 @@
 //!
 //! Memory: 24 bytes and the map's overhead per URL.
 
-use super::{Clock, Format, Open};
+use super::{Clock, Format};
 use crate::fields::{Reason, not, uint};
 use crate::layout::{Layout, hash};
 use crate::reader::{LineFormat, Lines};
@@ -34,11 +34,13 @@ pub(super) const FORMAT: Format = Format {
     ],
     clock: Clock::World,
     sort_window: "300s",
-    detect: |sample| sample.all_lines(|l| parse(l).is_ok()).into(),
-    open: Open::Stream(|input, v, tolerance| {
-        let format = Http::new(v).map_err(crate::TraceError::Spec)?;
-        Ok(Box::new(Lines::new(input, format, tolerance)))
-    }),
+    ..Format::stream(
+        |sample| sample.all_lines(|l| parse(l).is_ok()).into(),
+        |input, v, tolerance| {
+            let format = Http::new(v).map_err(crate::TraceError::Spec)?;
+            Ok(Box::new(Lines::new(input, format, tolerance)))
+        },
+    )
 };
 
 struct Http {

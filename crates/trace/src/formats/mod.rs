@@ -30,7 +30,7 @@ mod vscsi_csv;
 
 use crate::input::Input;
 use crate::reader::{LineFormat, Tolerance};
-use crate::{Batch, TraceError, TraceSource};
+use crate::{Batch, Result, TraceSource};
 use smrlab_units::spec::{Kind, Param, Values};
 use std::path::Path;
 
@@ -64,7 +64,7 @@ impl From<bool> for Verdict {
 }
 
 /// What opening gives.
-pub type Opened = Result<Box<dyn TraceSource>, TraceError>;
+pub type Opened = Result<Box<dyn TraceSource>>;
 
 /// How a format's file is opened.
 #[derive(Clone, Copy)]
@@ -143,6 +143,24 @@ const COMMON: &[Param] = &[
 ];
 
 impl Format {
+    /// A format of streams; what most have: no other names, no parameters of its own, times from the trace's start, in order.
+    const fn stream(
+        detect: fn(&Sample<'_>) -> Verdict,
+        open: fn(Input, &Values, Tolerance) -> Opened,
+    ) -> Self {
+        Self {
+            name: "",
+            aliases: &[],
+            summary: "",
+            reference: "",
+            params: &[],
+            clock: Clock::Trace,
+            sort_window: "0",
+            detect,
+            open: Open::Stream(open),
+        }
+    }
+
     /// The format that `name` means.
     pub fn find(name: &str) -> Option<&'static Self> {
         FORMATS.iter().find(|f| f.name == name || f.aliases.contains(&name))

@@ -1,7 +1,7 @@
 //! MQSim's (and SSDSim's) five columns.
 
 use super::tabular::{Preset, fits, open_preset};
-use super::{Clock, Format, Open, Sample, Verdict};
+use super::{Format, Sample, Verdict};
 
 /// The registry entry.
 pub(super) const FORMAT: Format = Format {
@@ -9,11 +9,7 @@ pub(super) const FORMAT: Format = Format {
     aliases: &["ssdsim"],
     summary: "ns device lba sectors op (1 read, 0 write), blank-separated",
     reference: "MQSim ASCII traces; times in nanoseconds, 512-byte sectors. Looks like disksim: told apart by absurd times.",
-    params: &[],
-    clock: Clock::Trace,
-    sort_window: "0",
-    detect,
-    open: Open::Stream(|input, _, tolerance| open_preset(input, &PRESET, tolerance)),
+    ..Format::stream(detect, |input, _, tolerance| open_preset(input, &PRESET, tolerance))
 };
 
 /// The columns.

@@ -1,6 +1,6 @@
 //! MSR Cambridge block traces (SNIA IOTTA 388).
 
-use super::{Clock, Format, Open, Sample, Verdict};
+use super::{Clock, Format, Sample, Verdict};
 use crate::devices::Names;
 use crate::fields::{Reason, filetime, need, read_or_write, separated, touched, uint};
 use crate::reader::{LineFormat, Lines};
@@ -13,11 +13,8 @@ pub(super) const FORMAT: Format = Format {
     summary: "MSR Cambridge CSV: Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime",
     reference: "Narayanan et al., Write Off-Loading, FAST'08; SNIA IOTTA 388. Times are Windows filetime (100 ns), \
                 offset and size bytes. Disk numbers repeat across hosts: a device is a host with a disk number.",
-    params: &[],
     clock: Clock::World,
-    sort_window: "0",
-    detect,
-    open: Open::Stream(|input, _, tolerance| Ok(Box::new(Lines::new(input, Msr::default(), tolerance)))),
+    ..Format::stream(detect, |input, _, tolerance| Ok(Box::new(Lines::new(input, Msr::default(), tolerance))))
 };
 
 #[derive(Default)]

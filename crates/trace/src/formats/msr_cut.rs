@@ -1,7 +1,7 @@
 //! Heimdall's cut MSR traces.
 
 use super::tabular::{Preset, fits, open_preset};
-use super::{Clock, Format, Open, Sample, Verdict};
+use super::{Format, Sample, Verdict};
 
 /// The registry entry.
 pub(super) const FORMAT: Format = Format {
@@ -9,11 +9,7 @@ pub(super) const FORMAT: Format = Format {
     aliases: &["msr.cut"],
     summary: "ms device offset size op (1 read, 0 write), offset and size in bytes",
     reference: "Cut and re-based MSR traces of the Heimdall project (msr.cut.*). Looks like disksim: told apart by sizes in bytes.",
-    params: &[],
-    clock: Clock::Trace,
-    sort_window: "0",
-    detect,
-    open: Open::Stream(|input, _, tolerance| open_preset(input, &PRESET, tolerance)),
+    ..Format::stream(detect, |input, _, tolerance| open_preset(input, &PRESET, tolerance))
 };
 
 /// The columns.

@@ -1,6 +1,6 @@
 //! libCacheSim's oracleGeneral: requests to objects, laid out on a drive.
 
-use super::{Clock, Format, Open, Sample, Verdict};
+use super::{Clock, Format, Sample, Verdict};
 use crate::fields::{Reason, extent};
 use crate::layout::{Layout, hash};
 use crate::reader::{RecordFormat, Records};
@@ -25,11 +25,9 @@ pub(super) const FORMAT: Format = Format {
             .doc("places begin and end at multiples of this; with object=block the size of an address"),
     ],
     clock: Clock::World,
-    sort_window: "0",
-    detect,
-    open: Open::Stream(|input, v, tolerance| {
+    ..Format::stream(detect, |input, v, tolerance| {
         Ok(Box::new(Records::new(input, OracleGeneral::new(v)?, tolerance)))
-    }),
+    })
 };
 
 const BYTES: usize = 24;

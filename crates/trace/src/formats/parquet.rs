@@ -15,7 +15,7 @@
 //! was made of, `smrlab.devices` = `number=name` a line.
 
 use super::{Clock, Format, Open};
-use crate::{Batch, TraceError, TraceSource, remote};
+use crate::{Batch, Result, TraceError, TraceSource, remote};
 use bytes::Bytes;
 use parquet::basic::ConvertedType;
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
@@ -149,7 +149,7 @@ impl ParquetSource {
     ///
     /// # Errors
     /// When it is no Parquet file, is truncated, or lacks a column.
-    pub fn open(path: &Path) -> Result<Self, TraceError> {
+    pub fn open(path: &Path) -> Result<Self> {
         let file = path.display().to_string();
         if remote::is_url(&file) {
             let object = remote::Object(remote::open(&file)?);
@@ -167,13 +167,13 @@ impl ParquetSource {
     ///
     /// # Errors
     /// Like [`Self::open`].
-    pub fn from_bytes(bytes: Vec<u8>, name: &str) -> Result<Self, TraceError> {
+    pub fn from_bytes(bytes: Vec<u8>, name: &str) -> Result<Self> {
         let size = bytes.len() as u64;
         let reader = guarded(name, || SerializedFileReader::new(Bytes::from(bytes)))?;
         Self::new(Box::new(reader), name.to_owned(), size)
     }
 
-    fn new(reader: Box<dyn FileReader>, file: String, size: u64) -> Result<Self, TraceError> {
+    fn new(reader: Box<dyn FileReader>, file: String, size: u64) -> Result<Self> {
         check_places(reader.metadata(), size).map_err(|e| damaged(&file, &e))?;
         let meta = reader.metadata().file_metadata();
         let schema = meta.schema_descr();
@@ -217,7 +217,7 @@ impl ParquetSource {
     }
 
     /// Moves to the next row group that has rows; `false` after the last.
-    fn next_group(&mut self) -> Result<bool, TraceError> {
+    fn next_group(&mut self) -> Result<bool> {
         while self.left_in_group == 0 {
             if self.group == self.reader.num_row_groups() {
                 return Ok(false);
@@ -251,7 +251,7 @@ impl ParquetSource {
     }
 
     /// Checks what the rows just converted held.
-    fn check(&mut self, out: &Batch, seen: [i64; 7]) -> Result<(), TraceError> {
+    fn check(&mut self, out: &Batch, seen: [i64; 7]) -> Result<()> {
         let (word, half) = (i64::from(u32::MAX), i64::from(u16::MAX));
         let limits = [i64::MAX, 15, i64::MAX >> 1, word, word, half, 1];
         for (i, (seen, limit)) in seen.iter().zip(limits).enumerate() {
@@ -298,7 +298,7 @@ fn check_places(meta: &ParquetMetaData, size: u64) -> Result<(), ParquetError> {
 }
 
 /// Calls the library so that its panics on damaged data become errors too.
-fn guarded<T>(file: &str, call: impl FnOnce() -> Result<T, ParquetError>) -> Result<T, TraceError> {
+fn guarded<T>(file: &str, call: impl FnOnce() -> Result<T, ParquetError>) -> Result<T> {
     match std::panic::catch_unwind(std::panic::AssertUnwindSafe(call)) {
         Ok(result) => result.map_err(|e| damaged(file, &e)),
         Err(_) => Err(damaged(file, &ParquetError::General("damaged data".to_owned()))),
@@ -314,7 +314,7 @@ fn damaged(file: &str, e: &ParquetError) -> TraceError {
 }
 
 impl TraceSource for ParquetSource {
-    fn next_batch(&mut self, out: &mut Batch) -> Result<bool, TraceError> {
+    fn next_batch(&mut self, out: &mut Batch) -> Result<bool> {
         out.clear();
         if !self.next_group()? {
             return Ok(false);

@@ -1,6 +1,6 @@
 //! SPC traces (UMass repository: Financial1/2, WebSearch).
 
-use super::{Clock, Format, Open};
+use super::Format;
 use crate::fields::{Reason, need, not, read_or_write, separated, time, touched, uint, uint32};
 use crate::reader::{LineFormat, Lines};
 use crate::{Batch, Record};
@@ -14,11 +14,10 @@ pub(super) const FORMAT: Format = Format {
     reference: "Storage Performance Council trace file format 1.0.1; UMass Trace Repository. LBA in 512-byte blocks within \
                 the ASU, size in bytes, time in seconds. Addresses repeat across ASUs: an ASU is a device; `concat` lays \
                 them one behind the other.",
-    params: &[],
-    clock: Clock::Trace,
-    sort_window: "0",
-    detect: |sample| sample.taken_by(Spc).into(),
-    open: Open::Stream(|input, _, tolerance| Ok(Box::new(Lines::new(input, Spc, tolerance)))),
+    ..Format::stream(
+        |sample| sample.taken_by(Spc).into(),
+        |input, _, tolerance| Ok(Box::new(Lines::new(input, Spc, tolerance))),
+    )
 };
 
 struct Spc;

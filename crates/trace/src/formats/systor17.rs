@@ -1,7 +1,7 @@
 //! SYSTOR'17 virtual desktop traces (SNIA IOTTA 4928).
 
 use super::tabular::{Preset, open_preset};
-use super::{Clock, Format, Open};
+use super::{Clock, Format};
 
 /// The registry entry.
 pub(super) const FORMAT: Format = Format {
@@ -9,11 +9,12 @@ pub(super) const FORMAT: Format = Format {
     aliases: &["systor"],
     summary: "SYSTOR'17: Timestamp s,Response s,IOType,LUN,Offset,Size in bytes",
     reference: "Lee et al., Understanding Storage Traffic Characteristics on Enterprise Virtual Desktop Infrastructure, SYSTOR'17. Rows are in the order of completion: sorted within sort_window. The response may be missing.",
-    params: &[],
     clock: Clock::World,
     sort_window: "60s",
-    detect: |sample| sample.bytes.starts_with(b"Timestamp,Response,IOType,LUN,Offset,Size").into(),
-    open: Open::Stream(|input, _, tolerance| open_preset(input, &PRESET, tolerance)),
+    ..Format::stream(
+        |sample| sample.bytes.starts_with(b"Timestamp,Response,IOType,LUN,Offset,Size").into(),
+        |input, _, tolerance| open_preset(input, &PRESET, tolerance),
+    )
 };
 
 /// The columns.

@@ -7,7 +7,7 @@ use crate::devices::Devices;
 use crate::fields::{Reason, columns, filetime, hex, need, not, number, separated, time, touched, uint32};
 use crate::input::Input;
 use crate::reader::{LineFormat, Lines, Tolerance};
-use crate::{Batch, Record, TraceError, TraceSource};
+use crate::{Batch, Record, Result, TraceSource};
 use smrlab_units::spec::{SpecError, Values};
 use smrlab_units::{BLOCK_BYTES, HostOp, Lba, Quantity, SimTime, Size};
 
@@ -416,7 +416,7 @@ pub(super) fn open_preset(
     input: Input,
     preset: &Preset,
     tolerance: Tolerance,
-) -> Result<Box<dyn TraceSource>, TraceError> {
+) -> Result<Box<dyn TraceSource>> {
     Ok(Box::new(Lines::new(input, Csv::preset(preset), tolerance)))
 }
 

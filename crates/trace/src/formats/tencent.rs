@@ -1,7 +1,7 @@
 //! Tencent cloud block storage (SNIA IOTTA 27917).
 
 use super::tabular::{Preset, fits, open_preset};
-use super::{Clock, Format, Open, Sample, Verdict};
+use super::{Clock, Format, Sample, Verdict};
 
 /// The registry entry.
 pub(super) const FORMAT: Format = Format {
@@ -9,11 +9,9 @@ pub(super) const FORMAT: Format = Format {
     aliases: &["tencent-cbs"],
     summary: "Tencent CBS: Timestamp s,Offset sectors,Size sectors,IOType (1 write),VolumeID",
     reference: "Zhang et al., OSCA, ATC'20. Times have whole seconds only and run back: sorted within sort_window. A volume is a device.",
-    params: &[],
     clock: Clock::World,
     sort_window: "10s",
-    detect,
-    open: Open::Stream(|input, _, tolerance| open_preset(input, &PRESET, tolerance)),
+    ..Format::stream(detect, |input, _, tolerance| open_preset(input, &PRESET, tolerance))
 };
 
 /// The columns.

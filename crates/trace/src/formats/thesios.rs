@@ -3,7 +3,7 @@
 //! The layout is assumed: a file takes extents of fixed length (`extent`), each of which gets its place behind the last one
 //! when it is first used. What crosses extents becomes several requests that arrive together.
 
-use super::{Clock, Format, Open};
+use super::{Clock, Format};
 use crate::fields::{Reason, need, read_or_write, separated, time, touched, uint};
 use crate::layout::{Layout, hash};
 use crate::reader::{LineFormat, Lines};
@@ -28,8 +28,10 @@ pub(super) const FORMAT: Format = Format {
     ],
     clock: Clock::World,
     sort_window: "10s",
-    detect: |sample| sample.lines().next().is_some_and(|l| places(l).is_some()).into(),
-    open: Open::Stream(|input, v, tolerance| Ok(Box::new(Lines::new(input, Thesios::new(v)?, tolerance)))),
+    ..Format::stream(
+        |sample| sample.lines().next().is_some_and(|l| places(l).is_some()).into(),
+        |input, v, tolerance| Ok(Box::new(Lines::new(input, Thesios::new(v)?, tolerance))),
+    )
 };
 
 const NAMES: [&[u8]; 7] = [

@@ -1,6 +1,6 @@
 //! CloudPhysics' binary VSCSI traces.
 
-use super::{Clock, Format, Open, Sample, Verdict};
+use super::{Clock, Format, Sample, Verdict};
 use crate::fields::{Reason, extent, touched};
 use crate::reader::{RecordFormat, Records};
 use crate::{Batch, Record};
@@ -13,11 +13,8 @@ pub(super) const FORMAT: Format = Format {
     summary: "CloudPhysics VSCSI binary, versions 1 (32-byte records) and 2 (40 bytes), little-endian",
     reference: "Waldspurger et al., SHARDS, FAST'15; record layout as published with libCacheSim. Length in bytes, address in \
                 512-byte blocks, time in microseconds since boot. SCSI commands that move no data are passed over.",
-    params: &[],
     clock: Clock::World,
-    sort_window: "0",
-    detect,
-    open: Open::Stream(|mut input, _, tolerance| {
+    ..Format::stream(detect, |mut input, _, tolerance| {
         input.fill(40)?;
         // A file is of one version throughout: the version's place in the first record tells.
         if version(input.window()) == Some(2) {
@@ -25,7 +22,7 @@ pub(super) const FORMAT: Format = Format {
         } else {
             Ok(Box::new(Records::new(input, Vscsi::<32>, tolerance)))
         }
-    }),
+    })
 };
 
 /// Records of `N` bytes. Version 1: sn, len, nSG: u32; cmd, ver: u16; lbn, ts: u64.

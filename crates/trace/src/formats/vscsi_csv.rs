@@ -1,19 +1,18 @@
 //! CloudPhysics traces as CSV.
 
 use super::tabular::{Preset, open_preset};
-use super::{Clock, Format, Open};
+use super::{Clock, Format};
 
 /// The registry entry.
 pub(super) const FORMAT: Format = Format {
     name: PRESET.name,
-    aliases: &[],
     summary: "CloudPhysics CSV: version,time s,op (SCSI code, hex),size bytes,lbn",
     reference: "The CSV form of the VSCSI traces in libCacheSim. Times have whole seconds only; the binary form has microseconds.",
-    params: &[],
     clock: Clock::World,
-    sort_window: "0",
-    detect: |sample| sample.bytes.starts_with(b"version,time,op,size,lbn").into(),
-    open: Open::Stream(|input, _, tolerance| open_preset(input, &PRESET, tolerance)),
+    ..Format::stream(
+        |sample| sample.bytes.starts_with(b"version,time,op,size,lbn").into(),
+        |input, _, tolerance| open_preset(input, &PRESET, tolerance),
+    )
 };
 
 /// The columns.

@@ -23,7 +23,7 @@ mod zoned;
 
 pub use common::{COMMON, Common, Drawn, Gaps, Sizes};
 
-use crate::{Batch, OpenContext, Record, TraceError, TraceSource};
+use crate::{Batch, OpenContext, Record, Result, TraceSource};
 use smrlab_units::spec::{Param, SpecError, Values, split_item};
 use smrlab_units::{Lba, SimTime};
 
@@ -102,7 +102,7 @@ impl Generator {
 ///
 /// # Errors
 /// When the name or a parameter is wrong, or a share is given and the capacity is not known.
-pub fn open(item: &str, context: &OpenContext) -> Result<Box<dyn TraceSource>, TraceError> {
+pub fn open(item: &str, context: &OpenContext) -> Result<Box<dyn TraceSource>> {
     let (name, pairs) = split_item(item);
     let unknown = || SpecError::unknown("generator", name, GENERATORS.iter().map(|g| g.name), []);
     let generator = Generator::find(name).ok_or_else(unknown)?;
@@ -124,7 +124,7 @@ struct Synth {
 }
 
 impl TraceSource for Synth {
-    fn next_batch(&mut self, out: &mut Batch) -> Result<bool, TraceError> {
+    fn next_batch(&mut self, out: &mut Batch) -> Result<bool> {
         out.clear();
         let n = self.left.min(Batch::ROWS as u64);
         for _ in 0..n {

@@ -7,7 +7,7 @@ mod spans;
 pub use grid::{Cell, Grid};
 pub use spans::Percentiles;
 
-use crate::{Batch, Record, TraceError, TraceSource};
+use crate::{Batch, Record, Result, TraceError, TraceSource};
 use days::Days;
 use serde::Serialize;
 use smrlab_blockmap::BlockSet;
@@ -175,6 +175,7 @@ impl Sets {
 }
 
 /// Takes a trace in, batch by batch.
+#[derive(Default)]
 pub struct Characteriser {
     memory: usize,
     counts: [u64; HostOp::KINDS],
@@ -198,32 +199,14 @@ pub struct Characteriser {
 impl Characteriser {
     /// The sets of blocks take at most about `memory` bytes.
     pub fn new(memory: usize) -> Self {
-        Self {
-            memory,
-            counts: [0; HostOp::KINDS],
-            blocks: [0; HostOp::KINDS],
-            fua: 0,
-            gaps: Histogram::default(),
-            sizes: Histogram::default(),
-            first: None,
-            last: SimTime::ZERO,
-            sequential: (0, 0),
-            updates: 0,
-            blocks_updated: 0,
-            days: Days::default(),
-            exact: true,
-            batches: 0,
-            places: BTreeMap::new(),
-            devices: Vec::new(),
-            grid: Grid::new(),
-        }
+        Self { memory, exact: true, ..Self::default() }
     }
 
     /// Takes the requests of a batch in.
     ///
     /// # Errors
     /// When the trace has more than 65 536 devices.
-    pub fn add(&mut self, batch: &Batch) -> Result<(), TraceError> {
+    pub fn add(&mut self, batch: &Batch) -> Result<()> {
         for r in batch.iter() {
             self.request(&r)?;
         }
@@ -236,7 +219,7 @@ impl Characteriser {
         Ok(())
     }
 
-    fn request(&mut self, r: &Record) -> Result<(), TraceError> {
+    fn request(&mut self, r: &Record) -> Result<()> {
         self.counts[r.op.index()] += 1;
         self.blocks[r.op.index()] += u64::from(r.blocks);
         self.fua += u64::from(r.fua);
@@ -279,7 +262,7 @@ impl Characteriser {
     }
 
     /// The place in [`Self::devices`] of the device with this number.
-    fn place(&mut self, number: u32) -> Result<usize, TraceError> {
+    fn place(&mut self, number: u32) -> Result<usize> {
         if let Some(place) = self.places.get(&number) {
             return Ok(*place);
         }
@@ -372,11 +355,7 @@ pub const DEFAULT_MEMORY: usize = 512 << 20;
 ///
 /// # Errors
 /// Those of the source, and when it has more than 65 536 devices.
-pub fn info(
-    source: &mut dyn TraceSource,
-    memory: usize,
-    mut tick: impl FnMut(u64) -> bool,
-) -> Result<Info, TraceError> {
+pub fn info(source: &mut dyn TraceSource, memory: usize, mut tick: impl FnMut(u64) -> bool) -> Result<Info> {
     let mut characteriser = Characteriser::new(memory);
     let (mut batch, mut rows) = (Batch::new(), 0);
     while source.next_batch(&mut batch)? {

@@ -1,7 +1,7 @@
 //! Traces one after the other in time.
 
 use super::merge::Devices;
-use crate::{Batch, TraceError, TraceSource};
+use crate::{Batch, Result, TraceError, TraceSource};
 use smrlab_units::SimTime;
 use std::vec::IntoIter;
 
@@ -28,7 +28,7 @@ impl<S: TraceSource> Chain<S> {
     ///
     /// # Errors
     /// When there is none, or there are more than 65 536.
-    pub fn new(sources: Vec<S>, gap: SimTime) -> Result<Self, TraceError> {
+    pub fn new(sources: Vec<S>, gap: SimTime) -> Result<Self> {
         super::merge::check(sources.len())?;
         let (count, devices) = (sources.len(), Devices::new(sources.len()));
         let mut rest = sources.into_iter();
@@ -39,7 +39,7 @@ impl<S: TraceSource> Chain<S> {
 }
 
 impl<S: TraceSource> TraceSource for Chain<S> {
-    fn next_batch(&mut self, out: &mut Batch) -> Result<bool, TraceError> {
+    fn next_batch(&mut self, out: &mut Batch) -> Result<bool> {
         while let Some(source) = &mut self.source {
             if source.next_batch(out)? {
                 for at in &mut out.arrival {

@@ -1,6 +1,6 @@
 //! Several devices laid one behind the other.
 
-use crate::{Batch, TraceError, TraceSource};
+use crate::{Batch, Result, TraceError, TraceSource};
 use smrlab_units::{Blocks, HostOp, Lba};
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ impl DeviceExtents {
     ///
     /// # Errors
     /// Those of the source, and when it has more than a million devices.
-    pub fn scan(source: &mut dyn TraceSource) -> Result<Self, TraceError> {
+    pub fn scan(source: &mut dyn TraceSource) -> Result<Self> {
         let mut extents = Self::default();
         let mut batch = Batch::new();
         while source.next_batch(&mut batch)? {
@@ -31,7 +31,7 @@ impl DeviceExtents {
     ///
     /// # Errors
     /// When there are more than a million devices.
-    pub fn add(&mut self, batch: &Batch) -> Result<(), TraceError> {
+    pub fn add(&mut self, batch: &Batch) -> Result<()> {
         for r in batch.iter().filter(|r| r.op != HostOp::Flush) {
             let end = self.ends.entry(r.device).or_default();
             *end = (*end).max(r.end());
@@ -80,7 +80,7 @@ impl<S: TraceSource> Concat<S> {
     ///
     /// # Errors
     /// When all devices together go beyond 2^63 blocks.
-    pub fn new(inner: S, extents: &DeviceExtents) -> Result<Self, TraceError> {
+    pub fn new(inner: S, extents: &DeviceExtents) -> Result<Self> {
         if extents.total().0 > i64::MAX as u64 {
             return Err(TraceError::Request("all devices together go beyond 2^63 blocks".to_owned()));
         }
@@ -91,7 +91,7 @@ impl<S: TraceSource> Concat<S> {
 }
 
 impl<S: TraceSource> TraceSource for Concat<S> {
-    fn next_batch(&mut self, out: &mut Batch) -> Result<bool, TraceError> {
+    fn next_batch(&mut self, out: &mut Batch) -> Result<bool> {
         let more = self.inner.next_batch(out)?;
         for ((lba, device), op) in out.lba.iter_mut().zip(&mut out.device).zip(&out.op) {
             if *device != self.last.0 {

@@ -1,7 +1,7 @@
 //! Bursts of several traces in turn, as composed for studies of arrays.
 
 use super::merge::Several;
-use crate::{Batch, Record, TraceError, TraceSource};
+use crate::{Batch, Record, Result, TraceError, TraceSource};
 use smrlab_units::SimTime;
 use smrlab_units::rng::Rng;
 
@@ -28,7 +28,7 @@ impl<S: TraceSource> Interleave<S> {
     ///
     /// # Errors
     /// When there is no source, there are more than 65 536, or `burst` is 0.
-    pub fn new(sources: Vec<S>, burst: u64, seed: u64) -> Result<Self, TraceError> {
+    pub fn new(sources: Vec<S>, burst: u64, seed: u64) -> Result<Self> {
         if burst == 0 {
             return Err(TraceError::Request("the burst must be at least 1 request".to_owned()));
         }
@@ -51,7 +51,7 @@ impl<S: TraceSource> Interleave<S> {
         self.tail
     }
 
-    fn next(&mut self) -> Result<Option<Record>, TraceError> {
+    fn next(&mut self) -> Result<Option<Record>> {
         loop {
             let (source, used) = match self.in_burst {
                 Some(turn) => turn,
@@ -82,7 +82,7 @@ impl<S: TraceSource> Interleave<S> {
 }
 
 impl<S: TraceSource> TraceSource for Interleave<S> {
-    fn next_batch(&mut self, out: &mut Batch) -> Result<bool, TraceError> {
+    fn next_batch(&mut self, out: &mut Batch) -> Result<bool> {
         out.clear();
         while !out.is_full() {
             match self.next()? {

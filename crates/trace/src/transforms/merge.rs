@@ -1,6 +1,6 @@
 //! Several traces at the same time.
 
-use crate::{Batch, Record, TraceError, TraceSource};
+use crate::{Batch, Record, Result, TraceError, TraceSource};
 use std::collections::BTreeMap;
 
 /// A source with its batch and the place in it.
@@ -17,7 +17,7 @@ impl<S: TraceSource> Reading<S> {
     }
 
     /// The next record, without taking it.
-    pub(super) fn peek(&mut self) -> Result<Option<Record>, TraceError> {
+    pub(super) fn peek(&mut self) -> Result<Option<Record>> {
         while self.at >= self.batch.len() {
             if self.ended {
                 return Ok(None);
@@ -38,7 +38,7 @@ impl<S: TraceSource> Reading<S> {
 pub(super) const SOURCES: usize = 1 << 16;
 
 /// Refuses no source, and more than can be told apart.
-pub(super) fn check(sources: usize) -> Result<(), TraceError> {
+pub(super) fn check(sources: usize) -> Result<()> {
     if sources == 0 || sources > SOURCES {
         return Err(TraceError::Request("traces to combine: from 1 to 65536".to_owned()));
     }
@@ -113,7 +113,7 @@ impl<S: TraceSource> Several<S> {
     ///
     /// # Errors
     /// When there is none, or there are more than 65 536.
-    pub(super) fn new(sources: Vec<S>) -> Result<Self, TraceError> {
+    pub(super) fn new(sources: Vec<S>) -> Result<Self> {
         check(sources.len())?;
         let devices = Devices::new(sources.len());
         Ok(Self { readings: sources.into_iter().map(Reading::new).collect(), devices })
@@ -149,13 +149,13 @@ impl<S: TraceSource> Merge<S> {
     ///
     /// # Errors
     /// When there is none, or there are more than 65 536.
-    pub fn new(sources: Vec<S>) -> Result<Self, TraceError> {
+    pub fn new(sources: Vec<S>) -> Result<Self> {
         Ok(Self { inner: Several::new(sources)? })
     }
 }
 
 impl<S: TraceSource> TraceSource for Merge<S> {
-    fn next_batch(&mut self, out: &mut Batch) -> Result<bool, TraceError> {
+    fn next_batch(&mut self, out: &mut Batch) -> Result<bool> {
         out.clear();
         while !out.is_full() {
             let mut first: Option<(usize, Record)> = None;

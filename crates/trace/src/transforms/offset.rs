@@ -1,6 +1,6 @@
 //! A trace moved to another place.
 
-use crate::{Batch, TraceError, TraceSource};
+use crate::{Batch, Result, TraceSource};
 use smrlab_units::Blocks;
 
 /// Adds a distance to every address: for traces that share a drive without overlapping.
@@ -17,7 +17,7 @@ impl<S: TraceSource> Offset<S> {
 }
 
 impl<S: TraceSource> TraceSource for Offset<S> {
-    fn next_batch(&mut self, out: &mut Batch) -> Result<bool, TraceError> {
+    fn next_batch(&mut self, out: &mut Batch) -> Result<bool> {
         let more = self.inner.next_batch(out)?;
         out.lba.iter_mut().for_each(|l| l.0 = l.0.saturating_add(self.by.0));
         Ok(more)

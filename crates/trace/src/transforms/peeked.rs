@@ -1,6 +1,6 @@
 //! A trace whose first requests are looked at before it is used.
 
-use crate::{Batch, TraceError, TraceSource};
+use crate::{Batch, Result, TraceSource};
 use smrlab_units::SimTime;
 
 /// Holds the first batch of a trace.
@@ -14,7 +14,7 @@ impl<S: TraceSource> Peeked<S> {
     ///
     /// # Errors
     /// Those of the trace.
-    pub fn new(mut inner: S) -> Result<Self, TraceError> {
+    pub fn new(mut inner: S) -> Result<Self> {
         let mut first = Batch::new();
         inner.next_batch(&mut first)?;
         Ok(Self { inner, first: Some(first) })
@@ -27,7 +27,7 @@ impl<S: TraceSource> Peeked<S> {
 }
 
 impl<S: TraceSource> TraceSource for Peeked<S> {
-    fn next_batch(&mut self, out: &mut Batch) -> Result<bool, TraceError> {
+    fn next_batch(&mut self, out: &mut Batch) -> Result<bool> {
         match self.first.take() {
             Some(first) => {
                 *out = first;

@@ -1,6 +1,6 @@
 //! Sorting by arrival within a window of time.
 
-use crate::{Batch, Record, TraceError, TraceSource};
+use crate::{Batch, Record, Result, TraceError, TraceSource};
 use smrlab_units::SimTime;
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -57,7 +57,7 @@ impl<S: TraceSource> SortWindow<S> {
         }
     }
 
-    fn refill(&mut self) -> Result<(), TraceError> {
+    fn refill(&mut self) -> Result<()> {
         self.ended = !self.inner.next_batch(&mut self.batch)?;
         for record in self.batch.iter() {
             if record.arrival < self.latest.since(self.window) {
@@ -78,7 +78,7 @@ impl<S: TraceSource> SortWindow<S> {
 }
 
 impl<S: TraceSource> TraceSource for SortWindow<S> {
-    fn next_batch(&mut self, out: &mut Batch) -> Result<bool, TraceError> {
+    fn next_batch(&mut self, out: &mut Batch) -> Result<bool> {
         out.clear();
         while !out.is_full() {
             let safe = self.latest.since(self.window);

@@ -1,6 +1,6 @@
 //! The last stage of opening a trace: where its time starts, and that there is something in it.
 
-use crate::{Batch, TraceError, TraceSource};
+use crate::{Batch, Result, TraceError, TraceSource};
 use smrlab_units::SimTime;
 
 /// The arrivals that the fast store and the logs of runs can hold, in nanoseconds: 292 years.
@@ -31,7 +31,7 @@ impl<S: TraceSource> Started<S> {
 }
 
 impl<S: TraceSource> TraceSource for Started<S> {
-    fn next_batch(&mut self, out: &mut Batch) -> Result<bool, TraceError> {
+    fn next_batch(&mut self, out: &mut Batch) -> Result<bool> {
         let more = self.inner.next_batch(out)?;
         if !self.begun {
             self.begun = true;
