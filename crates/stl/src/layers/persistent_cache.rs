@@ -477,7 +477,7 @@ impl TranslationLayer for PersistentCache {
     }
 
     fn map_bytes(&self) -> u64 {
-        self.log.bytes()
+        self.log_bytes()
             + self.discarded.bytes() as u64
             + (self.streams.capacity() * size_of::<(usize, u64)>()) as u64
             + self.written.as_ref().map_or(0, |w| w.bytes() as u64)

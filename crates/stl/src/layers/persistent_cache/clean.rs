@@ -101,6 +101,12 @@ impl PersistentCache {
         }
     }
 
+    /// Bytes of the log's map, with what was taken of it: that is known to its job alone until it is home.
+    pub(super) fn log_bytes(&self) -> u64 {
+        let taken: usize = self.jobs.iter().chain(&self.over).map(|job| job.taken.capacity()).sum();
+        self.log.bytes() + (taken * size_of::<Extent>()) as u64
+    }
+
     pub(super) fn take(&mut self, band: usize) {
         let mut job = self.over.pop().unwrap_or_default();
         self.log.take(self.layout.host(band), &mut job.taken);
