@@ -1,6 +1,6 @@
 //! Several runs that are compared.
 
-use crate::error::RunError;
+use crate::error::{Result, RunError};
 use crate::prefill::without_cache;
 use crate::resolve::Resolved;
 use crate::spec::Spec;
@@ -14,8 +14,8 @@ use smrlab_units::problems::Problems;
 pub fn compared(
     base: &Spec,
     layers: &[String],
-    resolve: &dyn Fn(usize, &Spec) -> Result<Resolved, RunError>,
-) -> Result<Vec<Spec>, RunError> {
+    resolve: &dyn Fn(usize, &Spec) -> Result<Resolved>,
+) -> Result<Vec<Spec>> {
     let mut faults = Problems::default();
     let mut specs = Vec::new();
     let mut least = u64::MAX;

@@ -1,6 +1,6 @@
 //! What a caller on another thread may see and do while a run is under way.
 
-use crate::error::RunError;
+use crate::error::{Result, RunError};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -81,7 +81,7 @@ impl Control {
     }
 
     /// Called by the engine now and then.
-    pub(crate) fn check(&self) -> Result<(), RunError> {
+    pub(crate) fn check(&self) -> Result<()> {
         if self.cancelled() { Err(RunError::Interrupted) } else { Ok(()) }
     }
 

@@ -17,17 +17,8 @@ pub enum Kind {
     Interrupted,
 }
 
-impl Kind {
-    /// The exit status of the command line.
-    pub const fn exit_status(self) -> i32 {
-        match self {
-            Self::Verification => 1,
-            Self::Input => 2,
-            Self::Environment => 3,
-            Self::Interrupted => 130,
-        }
-    }
-}
+/// The result of what can fail with [`RunError`].
+pub type Result<T, E = RunError> = std::result::Result<T, E>;
 
 /// A run that could not be done.
 #[derive(Debug, Error)]

@@ -1,6 +1,6 @@
 //! Drive files from files of other simulators, and after other drives.
 
-use crate::error::RunError;
+use crate::error::{Result, RunError};
 use crate::resolve::read_drive;
 use smrlab_disk::import::Imported;
 use std::path::Path;
@@ -9,7 +9,7 @@ use std::path::Path;
 ///
 /// # Errors
 /// A file that cannot be read or understood, with its line.
-pub fn disksim(path: &str) -> Result<Imported, RunError> {
+pub fn disksim(path: &str) -> Result<Imported> {
     let folder = Path::new(path).parent().unwrap_or(Path::new(""));
     let read = |name: &str| {
         let file = if name == path { Path::new(path).to_owned() } else { folder.join(name) };
@@ -24,7 +24,7 @@ pub fn disksim(path: &str) -> Result<Imported, RunError> {
 ///
 /// # Errors
 /// As loading a drive; what does not make one, by field.
-pub fn like(base: &str, wanted: &smrlab_disk::model::Like) -> Result<String, RunError> {
+pub fn like(base: &str, wanted: &smrlab_disk::model::Like) -> Result<String> {
     let base = smrlab_disk::model::load(base, read_drive).map_err(|e| RunError::field("like", e))?;
     smrlab_disk::model::like(&base, wanted).map_err(|e| RunError::Request(e.to_string()))
 }

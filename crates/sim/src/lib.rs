@@ -32,7 +32,7 @@ mod watch;
 
 pub use control::{Control, Keep};
 pub use document::RunResult;
-pub use error::RunError;
+pub use error::{Result, RunError};
 pub use list::{explain_json, list_json};
 pub use resolve::{resolve, resolve_with};
 pub use run::{run, run_resolved};

@@ -1,6 +1,6 @@
 //! The registries as JSON: what `smrlab list` and `smrlab explain` show.
 
-use crate::error::RunError;
+use crate::error::{Result, RunError};
 use crate::keys;
 use crate::resolve::read_drive;
 use crate::spec::FIELDS;
@@ -80,7 +80,7 @@ fn of_drive(name: &str, d: &DriveModel) -> Value {
 }
 
 /// A drive with overrides, or a drive file.
-fn own_drive(text: &str) -> Option<Result<Value, RunError>> {
+fn own_drive(text: &str) -> Option<Result<Value>> {
     let (name, pairs) = split_item(text);
     let preset = DRIVES.iter().any(|d| d.name == name);
     if !preset && !name.ends_with(".toml") || preset && pairs.is_empty() {
@@ -151,7 +151,7 @@ fn fields() -> Vec<Value> {
 ///
 /// # Errors
 /// An unknown kind.
-pub fn list_json(kind: &str) -> Result<Value, RunError> {
+pub fn list_json(kind: &str) -> Result<Value> {
     Ok(match kind {
         "drives" => drives(),
         "layers" => layers(),
@@ -171,7 +171,7 @@ pub fn list_json(kind: &str) -> Result<Value, RunError> {
 ///
 /// # Errors
 /// As loading a drive.
-pub fn drive_json(text: &str) -> Result<Value, RunError> {
+pub fn drive_json(text: &str) -> Result<Value> {
     let d = smrlab_disk::model::load(text, read_drive).map_err(|e| RunError::field("drive", e))?;
     let mut doc = of_drive(d.name(), &d);
     let mechanics = &d.spec().mechanics;
@@ -197,7 +197,7 @@ pub fn drive_json(text: &str) -> Result<Value, RunError> {
 ///
 /// # Errors
 /// An unknown name, with the nearest known one.
-pub fn explain_json(name: &str) -> Result<Value, RunError> {
+pub fn explain_json(name: &str) -> Result<Value> {
     if let Some(drive) = own_drive(name) {
         return drive;
     }

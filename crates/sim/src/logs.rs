@@ -1,6 +1,6 @@
 //! `requests.parquet` and `media.parquet`: written while the run goes on, in bounded memory.
 
-use crate::error::RunError;
+use crate::error::{Result, RunError};
 use crate::spent;
 use crate::table::{Column, Table, TableWriter, clear};
 use parquet::errors::ParquetError;
@@ -26,7 +26,7 @@ impl Logs {
     ///
     /// # Errors
     /// A file that cannot be written.
-    pub(crate) fn written(&mut self) -> Result<(), RunError> {
+    pub(crate) fn written(&mut self) -> Result<()> {
         match &mut self.media {
             Some(media) if media.log.full() => media.log.flush(),
             _ => Ok(()),
@@ -38,7 +38,7 @@ impl Logs {
         self.requests.is_none() && self.media.is_none()
     }
 
-    pub(crate) fn finish(self) -> Result<(), RunError> {
+    pub(crate) fn finish(self) -> Result<()> {
         self.requests.map_or(Ok(()), RequestLog::finish)?;
         self.media.map_or(Ok(()), MediaLog::finish)
     }
@@ -51,7 +51,7 @@ struct Log {
 }
 
 impl Log {
-    fn create(dir: &Path, table: Table) -> Result<Self, RunError> {
+    fn create(dir: &Path, table: Table) -> Result<Self> {
         let path = dir.join(format!("{}.parquet", table.name));
         let file = path.display().to_string();
         let out = File::create(&path).map_err(|e| RunError::Io { what: file.clone(), source: e })?;
@@ -67,13 +67,13 @@ impl Log {
         self.table.rows() >= GROUP_ROWS
     }
 
-    fn flush(&mut self) -> Result<(), RunError> {
+    fn flush(&mut self) -> Result<()> {
         self.writer.group(&self.table).map_err(|e| failed(&self.file, e))?;
         clear(&mut self.table);
         Ok(())
     }
 
-    fn finish(mut self) -> Result<(), RunError> {
+    fn finish(mut self) -> Result<()> {
         self.flush()?;
         let file = self.file;
         self.writer.finish().map_err(|e| failed(&file, e))
@@ -109,7 +109,7 @@ pub(crate) struct RequestLog {
 }
 
 impl RequestLog {
-    pub(crate) fn create(dir: &Path) -> Result<Self, RunError> {
+    pub(crate) fn create(dir: &Path) -> Result<Self> {
         let mut columns =
             ints(&["id", "arrival_ns", "start_ns", "completion_ns", "op", "lba", "blocks", "stream"]);
         columns[4].1 = Column::Text(Vec::new());
@@ -126,7 +126,7 @@ impl RequestLog {
         served: &Served,
         spent: [u64; spent::COLUMNS.len()],
         refusal: Option<Refusal>,
-    ) -> Result<(), RunError> {
+    ) -> Result<()> {
         let log = &mut self.log;
         log.column(4).push_text(r.op.name());
         let ints = [r.id, arrival.0, served.start.0, served.ack.0, r.lba.0, r.blocks.0, u64::from(r.stream)];
@@ -140,7 +140,7 @@ impl RequestLog {
         if log.full() { log.flush() } else { Ok(()) }
     }
 
-    pub(crate) fn finish(self) -> Result<(), RunError> {
+    pub(crate) fn finish(self) -> Result<()> {
         self.log.finish()
     }
 }
@@ -152,7 +152,7 @@ pub(crate) struct MediaLog {
 }
 
 impl MediaLog {
-    pub(crate) fn create(dir: &Path) -> Result<Self, RunError> {
+    pub(crate) fn create(dir: &Path) -> Result<Self> {
         let mut columns =
             ints(&["seq", "request_id", "disk", "start_ns", "end_ns", "op", "cause", "pba", "blocks"]);
         columns[5].1 = Column::Text(Vec::new());
@@ -172,7 +172,7 @@ impl MediaLog {
         self.seq += 1;
     }
 
-    pub(crate) fn finish(self) -> Result<(), RunError> {
+    pub(crate) fn finish(self) -> Result<()> {
         self.log.finish()
     }
 }

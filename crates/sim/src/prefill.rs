@@ -4,7 +4,7 @@ mod order;
 
 use crate::control::Control;
 use crate::engine::Feed;
-use crate::error::RunError;
+use crate::error::Result;
 use crate::metrics::updates::Updates;
 use crate::watch::Watch;
 use order::Rounds;
@@ -63,7 +63,7 @@ pub const READ: &str = "read";
 ///
 /// # Errors
 /// A trace that cannot be read, or a request beyond the host's space.
-pub fn read_first(feed: &mut Feed, spaces: &mut [BlockSet]) -> Result<(), RunError> {
+pub fn read_first(feed: &mut Feed, spaces: &mut [BlockSet]) -> Result<()> {
     let mut all_known: Vec<BlockSet> = spaces.iter().map(|_| BlockSet::new()).collect();
     while feed.next_batch()? {
         for i in 0..feed.len() {
@@ -135,7 +135,7 @@ impl Prefill {
         watch: &mut Watch<EXTRAS>,
         reads: &BlockSet,
         control: &Control,
-    ) -> Result<(), RunError> {
+    ) -> Result<()> {
         // Over a huge drive the layer's maps are cache misses: a batch is there before its first write is done, so that
         // the memory of later ones is on its way.
         let parts = drive.layer().facts().independent;
@@ -173,7 +173,7 @@ impl Prefill {
         updates: &mut Updates,
         parts: Option<Independent>,
         control: &Control,
-    ) -> Result<(), RunError> {
+    ) -> Result<()> {
         let (mut rounds, mut done) = (self.rounds(parts), 0);
         while rounds.next() {
             let mut write = || self.write_round(&rounds, done, drive, control);
@@ -241,11 +241,11 @@ impl Prefill {
         &self,
         (reads, parts): (&BlockSet, Option<Independent>),
         control: &Control,
-        mut go: impl FnMut(HostRequest) -> Result<(), RunError>,
-    ) -> Result<(), RunError> {
+        mut go: impl FnMut(HostRequest) -> Result<()>,
+    ) -> Result<()> {
         let volume = if self.of_reads { reads.count() } else { self.volume };
         let (mut done, mut looked) = (0, 0);
-        let mut write = |lba: u64, blocks: u64| -> Result<(), RunError> {
+        let mut write = |lba: u64, blocks: u64| -> Result<()> {
             done += blocks;
             // A write of much plans much: the flag is looked at after so many blocks, not writes.
             if done - looked >= CHUNK {

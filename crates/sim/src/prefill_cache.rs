@@ -7,7 +7,7 @@
 //! grown to, and of `zoned` how many zones are open: a drive that begins has closed them.
 
 use crate::control::{Control, Keep};
-use crate::error::RunError;
+use crate::error::Result;
 use crate::prefill::Prefill;
 use crate::rig::{Rig, Runs};
 use crate::spec::Spec;
@@ -67,7 +67,7 @@ impl<'a> CachedPrefill<'a> {
     }
 
     /// Brings fresh drives to the state that is kept; `false` where none is, or it cannot be read.
-    fn take<V: Runs<E>, const E: bool>(&self, rig: &mut Rig<V, E>) -> Result<bool, RunError> {
+    fn take<V: Runs<E>, const E: bool>(&self, rig: &mut Rig<V, E>) -> Result<bool> {
         let Some(found) = fs::read(&self.path).ok().and_then(|file| ArrayState::decode(&file).ok()) else {
             return Ok(false);
         };
@@ -135,7 +135,7 @@ pub(crate) fn write<V: Runs<E>, const E: bool>(
     cached: Option<&CachedPrefill<'_>>,
     rig: &mut Rig<V, E>,
     (reads, control): (&[BlockSet], &Control),
-) -> Result<(), RunError> {
+) -> Result<()> {
     if let Some(cached) = cached
         && cached.take(rig)?
     {

@@ -1,7 +1,7 @@
 //! From what a user wrote to everything that a run is made of; all faults at once.
 
 use crate::engine::Arrivals;
-use crate::error::RunError;
+use crate::error::{Result, RunError};
 use crate::metrics::{Adjusted, MetricsSetup};
 use crate::prefill::Prefill;
 use crate::spaces::Spaces;
@@ -102,7 +102,7 @@ pub(crate) fn read_drive(path: &str) -> Result<String, String> {
 ///
 /// # Errors
 /// All faults of the specification at once, each with its field.
-pub fn resolve(given: &Spec) -> Result<Resolved, RunError> {
+pub fn resolve(given: &Spec) -> Result<Resolved> {
     resolve_with(given, &smrlab_stl::build)
 }
 
@@ -146,7 +146,7 @@ fn not_of_arrays(array: &ArrayRun, spec: &Spec, faults: &mut Problems) {
 pub fn resolve_with(
     given: &Spec,
     build: &dyn Fn(&str, &BuildContext) -> Result<Built, SpecError>,
-) -> Result<Resolved, RunError> {
+) -> Result<Resolved> {
     let mut faults = Problems::default();
     let mut spec = given.clone();
     burst(&mut spec, &mut faults);
@@ -231,7 +231,7 @@ fn burst(spec: &mut Spec, faults: &mut Problems) {
 ///
 /// # Errors
 /// What is wrong with it.
-pub fn stack_json(text: &str) -> Result<serde_json::Value, RunError> {
+pub fn stack_json(text: &str) -> Result<serde_json::Value> {
     let stack = smrlab_array::stack::parse(text).map_err(|e| RunError::field("stack", e))?;
     Ok(serde_json::json!({"array": stack.array, "layer": stack.layer}))
 }
@@ -345,7 +345,7 @@ impl Resolved {
     ///
     /// # Errors
     /// Those of the trace.
-    pub fn open_trace(&self) -> Result<Box<dyn TraceSource>, RunError> {
+    pub fn open_trace(&self) -> Result<Box<dyn TraceSource>> {
         let context =
             OpenContext { capacity: Some(self.host), seed: self.spec.seed, skip_bad: self.spec.skip_bad };
         let mix = Mix::parse(&self.spec.join, self.spec.seed).map_err(|e| RunError::field("join", e))?;

@@ -12,6 +12,7 @@ use smrlab_units::histogram::{Histogram, RELATIVE_ERROR};
 use smrlab_units::{BLOCK_BYTES, Blocks, HostOp, SimTime, ZoneCounts};
 
 /// What the result says besides what was counted.
+#[derive(Default)]
 pub(crate) struct Facts {
     pub arrivals: Arrivals,
     /// Largest number of requests in the system, where it was counted exactly.
@@ -32,25 +33,6 @@ pub(crate) struct Facts {
     pub background: bool,
     /// Of an array: the work of its busiest drive.
     pub work_ns: Option<u64>,
-}
-
-impl Facts {
-    /// Of what has none.
-    pub(crate) fn none(arrivals: Arrivals) -> Self {
-        Self {
-            arrivals,
-            backlog: None,
-            host_blocks: Blocks::ZERO,
-            last_tracks: None,
-            efficiency: None,
-            gain: None,
-            counters: Counted::default(),
-            buffer: None,
-            map_bytes: 0,
-            background: false,
-            work_ns: None,
-        }
-    }
 }
 
 /// Service above this share of the time between arrivals is called overload.

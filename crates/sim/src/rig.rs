@@ -2,7 +2,7 @@
 
 use crate::control::Control;
 use crate::engine::{self, Arrivals, Feed};
-use crate::error::RunError;
+use crate::error::Result;
 use crate::metrics::Metrics;
 use crate::prefill::Prefill;
 use crate::result::{Facts, summary, tables, timelines};
@@ -39,7 +39,7 @@ pub(crate) trait Runs<const EXTRAS: bool>: Volume<Watch<EXTRAS>> {
     ///
     /// # Errors
     /// Those of `watch`.
-    fn give(&mut self, state: &ArrayState, watch: &mut Watch<EXTRAS>) -> Result<(), RunError>;
+    fn give(&mut self, state: &ArrayState, watch: &mut Watch<EXTRAS>) -> Result<()>;
 
     /// Writes a part of each of the host's spaces before the run; `reads`: what the trace reads first of each, where that is to be written.
     ///
@@ -51,7 +51,7 @@ pub(crate) trait Runs<const EXTRAS: bool>: Volume<Watch<EXTRAS>> {
         watch: &mut Watch<EXTRAS>,
         reads: &[BlockSet],
         control: &Control,
-    ) -> Result<(), RunError>;
+    ) -> Result<()>;
 
     /// The state at rest but for what was written; `None`: it is known to have more than `most` records.
     fn take(&mut self, array: SavedState, drive: &SavedState, most: usize) -> Option<ArrayState>;
@@ -66,7 +66,7 @@ impl<const EXTRAS: bool> Runs<EXTRAS> for ScheduledDrive {
         std::iter::once(Some(self.drive()))
     }
 
-    fn give(&mut self, state: &ArrayState, _: &mut Watch<EXTRAS>) -> Result<(), RunError> {
+    fn give(&mut self, state: &ArrayState, _: &mut Watch<EXTRAS>) -> Result<()> {
         let own = state.members.first();
         own.into_iter().for_each(|own| own.give(self.drive_mut(), &mut Plan::new(false, false)));
         Ok(())
@@ -78,7 +78,7 @@ impl<const EXTRAS: bool> Runs<EXTRAS> for ScheduledDrive {
         watch: &mut Watch<EXTRAS>,
         reads: &[BlockSet],
         control: &Control,
-    ) -> Result<(), RunError> {
+    ) -> Result<()> {
         prefill.write(self.drive_mut(), watch, &reads[0], control)
     }
 
@@ -98,7 +98,7 @@ impl Runs<true> for EventLoop {
         self.members().map(Member::drive)
     }
 
-    fn give(&mut self, state: &ArrayState, watch: &mut Watch<true>) -> Result<(), RunError> {
+    fn give(&mut self, state: &ArrayState, watch: &mut Watch<true>) -> Result<()> {
         state.give(self, watch)
     }
 
@@ -108,7 +108,7 @@ impl Runs<true> for EventLoop {
         watch: &mut Watch<true>,
         reads: &[BlockSet],
         control: &Control,
-    ) -> Result<(), RunError> {
+    ) -> Result<()> {
         (0..).zip(reads).try_for_each(|(stream, reads)| {
             prefill.each((reads, None), control, |request| {
                 let request = watch.prefills(HostRequest { stream, ..request });
@@ -142,7 +142,7 @@ impl<const EXTRAS: bool, V: Runs<EXTRAS>> Rig<V, EXTRAS> {
     ///
     /// # Errors
     /// Those of the run's observers.
-    pub(crate) fn restore(&mut self, state: &ArrayState) -> Result<(), RunError> {
+    pub(crate) fn restore(&mut self, state: &ArrayState) -> Result<()> {
         self.volume.give(state, &mut self.watch)?;
         self.watch.total.updates.restored(&state.array.written);
         for (metrics, of) in self.watch.members.iter_mut().zip(&state.members) {
@@ -155,12 +155,7 @@ impl<const EXTRAS: bool, V: Runs<EXTRAS>> Rig<V, EXTRAS> {
     ///
     /// # Errors
     /// A cancelled run.
-    pub(crate) fn prefill(
-        &mut self,
-        prefill: &Prefill,
-        reads: &[BlockSet],
-        control: &Control,
-    ) -> Result<(), RunError> {
+    pub(crate) fn prefill(&mut self, prefill: &Prefill, reads: &[BlockSet], control: &Control) -> Result<()> {
         self.volume.prefill(prefill, &mut self.watch, reads, control)
     }
 
@@ -185,7 +180,7 @@ impl<const EXTRAS: bool, V: Runs<EXTRAS>> Rig<V, EXTRAS> {
         feed: &mut Feed,
         arrivals: Arrivals,
         control: &Control,
-    ) -> Result<Option<u64>, RunError> {
+    ) -> Result<Option<u64>> {
         engine::run(&mut self.volume, feed, arrivals, &mut self.watch, control)
     }
 
@@ -209,24 +204,22 @@ impl<const EXTRAS: bool, V: Runs<EXTRAS>> Rig<V, EXTRAS> {
     ///
     /// # Errors
     /// A log that cannot be written.
-    pub(crate) fn finish(self, run: Ran) -> Result<Found, RunError> {
+    pub(crate) fn finish(self, run: Ran) -> Result<Found> {
         let Self { volume, watch, before, paths } = self;
         let Watch { mut total, mut members, verify, before: of_drives, .. } = watch.finish()?;
         let idles = total.background.commands > 0;
         let mut facts: Vec<Facts> = (volume.drives().zip(&of_drives))
-            .map(|(d, before)| {
-                d.map_or_else(|| Facts::none(run.arrivals), |d| run.of_drive(d, before, idles))
-            })
+            .map(|(d, before)| d.map(|d| run.of_drive(d, before, idles)).unwrap_or_default())
             .collect();
         let of_all = match volume.array() {
-            None => facts.pop().unwrap_or(Facts::none(run.arrivals)),
+            None => facts.pop().unwrap_or_default(),
             Some(array) => Facts {
                 counters: counted_by_all(&facts),
                 buffer: facts.iter().filter_map(|f| f.buffer).reduce(Counters::plus),
                 map_bytes: array.array().map_bytes() + facts.iter().map(|f| f.map_bytes).sum::<u64>(),
                 background: facts.iter().any(|f| f.background),
                 work_ns: members.iter().map(|m| m.busy_ns - m.background.ns).max(),
-                ..Facts::none(run.arrivals)
+                ..Facts::default()
             },
         };
         let mut keys = summary(&mut total, &run.of_all(of_all));
@@ -274,7 +267,8 @@ impl Ran {
             buffer: drive.buffer_counters(),
             map_bytes: layer.map_bytes(),
             background: layer.background_after().is_some() || idles,
-            ..Facts::none(self.arrivals)
+            arrivals: self.arrivals,
+            ..Facts::default()
         }
     }
 
@@ -282,7 +276,8 @@ impl Ran {
     fn of_all(&self, drives: Facts) -> Facts {
         let (gain, efficiency) = self.space;
         let (gain, efficiency) = (Some(gain), Some(efficiency));
-        Facts { backlog: self.backlog, host_blocks: self.host, gain, efficiency, ..drives }
+        let (arrivals, backlog, host_blocks) = (self.arrivals, self.backlog, self.host);
+        Facts { arrivals, backlog, host_blocks, gain, efficiency, ..drives }
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::control::Control;
 use crate::document::{RunResult, document, efficiency, layer_bands};
 use crate::engine::Feed;
-use crate::error::RunError;
+use crate::error::{Result, RunError};
 use crate::logs::{Logs, MediaLog, RequestLog};
 use crate::metrics::band_walk::BandWalk;
 use crate::metrics::{Metrics, MetricsSetup};
@@ -27,7 +27,7 @@ use std::path::Path;
 ///
 /// # Errors
 /// See [`RunError`]; its [`kind`](RunError::kind) says who has to act.
-pub fn run(spec: &Spec, control: &Control, logs: Option<&Path>) -> Result<RunResult, RunError> {
+pub fn run(spec: &Spec, control: &Control, logs: Option<&Path>) -> Result<RunResult> {
     run_resolved(resolve(spec)?, control, logs)
 }
 
@@ -35,11 +35,7 @@ pub fn run(spec: &Spec, control: &Control, logs: Option<&Path>) -> Result<RunRes
 ///
 /// # Errors
 /// See [`RunError`].
-pub fn run_resolved(
-    mut run: Resolved,
-    control: &Control,
-    logs: Option<&Path>,
-) -> Result<RunResult, RunError> {
+pub fn run_resolved(mut run: Resolved, control: &Control, logs: Option<&Path>) -> Result<RunResult> {
     let logs = wanted_logs(&run, logs)?;
     let spaces = run.array.as_ref().map_or(1, |a| a.built.array.spaces());
     let mut reads: Vec<BlockSet> = (0..spaces).map(|_| BlockSet::new()).collect();
@@ -64,7 +60,7 @@ pub fn run_resolved(
     one(run, Watch::<true>::new(metrics, Vec::new(), logs, verify)).go(&mut feed, &reads, control)
 }
 
-fn wanted_logs(run: &Resolved, folder: Option<&Path>) -> Result<Logs, RunError> {
+fn wanted_logs(run: &Resolved, folder: Option<&Path>) -> Result<Logs> {
     let directory = |field: &str| {
         folder.ok_or_else(|| RunError::field(field, "it needs a directory to write to: give --out DIR"))
     };
@@ -179,7 +175,7 @@ fn ran(run: &Resolved, own: f64) -> Ran {
 }
 
 impl<const EXTRAS: bool, V: Runs<EXTRAS>> Parts<V, EXTRAS> {
-    fn go(self, feed: &mut Feed, reads: &[BlockSet], control: &Control) -> Result<RunResult, RunError> {
+    fn go(self, feed: &mut Feed, reads: &[BlockSet], control: &Control) -> Result<RunResult> {
         let Self { mut rig, spec, state, prefill, mut ran, identity, repeats, model } = self;
         if let Some(state) = state {
             rig.restore(&state)?;

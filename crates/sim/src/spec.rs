@@ -2,7 +2,7 @@
 //!
 //! Every field is checked on its own, so that all faults are reported at once, each with its field.
 
-use crate::error::RunError;
+use crate::error::{Result, RunError};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use smrlab_units::parse_count;
@@ -29,7 +29,7 @@ macro_rules! spec {
         #[allow(rustdoc::broken_intra_doc_links)]
         #[derive(Clone, Debug, Default, PartialEq, Serialize)]
         pub struct Spec {
-            $(#[doc = $doc] #[serde(skip_serializing_if = "Absent::absent")] pub $name: $type,)*
+            $(#[doc = $doc] #[serde(skip_serializing_if = "FromValue::is_absent")] pub $name: $type,)*
         }
 
         /// All fields.
@@ -40,7 +40,7 @@ macro_rules! spec {
             ///
             /// # Errors
             /// All unknown fields, with the nearest known one, and all values of a wrong type.
-            pub fn from_map(mut map: Map<String, Value>) -> Result<Self, RunError> {
+            pub fn from_map(mut map: Map<String, Value>) -> Result<Self> {
                 let mut faults = Problems::default();
                 let spec = Self {
                     $($name: take(&mut map, stringify!($name), $default, &mut faults),)*
@@ -87,33 +87,16 @@ spec! {
     host_blocks: Option<u64> = "", "use only the first N blocks of the host's space (compare: the smallest space of all runs)";
 }
 
-/// Whether a field need not be shown.
-trait Absent {
-    fn absent(&self) -> bool {
-        false
-    }
-}
-impl<T> Absent for Option<T> {
-    fn absent(&self) -> bool {
-        self.is_none()
-    }
-}
-impl Absent for Vec<String> {
-    fn absent(&self) -> bool {
-        self.is_empty()
-    }
-}
-impl Absent for String {}
-impl Absent for f64 {}
-impl Absent for u64 {}
-impl Absent for bool {}
-
 /// A field's type: what it takes from a table. Numbers and switches may be written as text, as on a command line.
 trait FromValue: Sized {
     /// See [`Field::accepts`].
     const ACCEPTS: &str;
     fn from_value(v: &Value) -> Result<Self, &'static str>;
     fn default_from(text: &str) -> Self;
+    /// Whether it need not be shown.
+    fn is_absent(&self) -> bool {
+        false
+    }
 }
 
 impl FromValue for String {
@@ -165,6 +148,9 @@ impl FromValue for Vec<String> {
     fn default_from(_: &str) -> Self {
         Vec::new()
     }
+    fn is_absent(&self) -> bool {
+        self.is_empty()
+    }
 }
 
 impl FromValue for f64 {
@@ -215,6 +201,9 @@ impl<T: FromValue> FromValue for Option<T> {
     fn default_from(_: &str) -> Self {
         None
     }
+    fn is_absent(&self) -> bool {
+        self.is_none()
+    }
 }
 
 fn take<T: FromValue>(map: &mut Map<String, Value>, name: &str, default: &str, faults: &mut Problems) -> T {
@@ -255,7 +244,7 @@ impl Spec {
     ///
     /// # Errors
     /// Text that is not TOML, with its line, and everything that [`Spec::from_map`] refuses.
-    pub fn from_toml(text: &str) -> Result<Self, RunError> {
+    pub fn from_toml(text: &str) -> Result<Self> {
         let table: toml::Table = text.parse().map_err(|e: toml::de::Error| {
             let line = e.span().map_or(1, |s| text[..s.start.min(text.len())].matches('\n').count() + 1);
             RunError::field(format!("line {line}"), e.message())
@@ -276,7 +265,7 @@ impl Spec {
     ///
     /// # Errors
     /// Text that is not a JSON object, and everything that [`Spec::from_map`] refuses.
-    pub fn from_json(text: &str) -> Result<Self, RunError> {
+    pub fn from_json(text: &str) -> Result<Self> {
         match serde_json::from_str(text) {
             Ok(Value::Object(map)) => Self::from_map(map),
             Ok(_) => Err(RunError::field("spec", "it is not a JSON object")),
@@ -302,7 +291,7 @@ mod tests {
         ] {
             assert!(text.contains(part), "{part}\nin\n{text}");
         }
-        assert_eq!(e.kind().exit_status(), 2);
+        assert_eq!(e.kind(), crate::error::Kind::Input);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Runs that begin where another ended, or where a served device is: `from_state` and `save_state`.
 
-use crate::error::RunError;
+use crate::error::{Result, RunError};
 use crate::spec::Spec;
 use serde_json::{Value, json};
 use smrlab_array::ArrayState;
@@ -12,7 +12,7 @@ use std::path::Path;
 ///
 /// # Errors
 /// A file that cannot be read or is no state.
-pub fn read(path: &Path) -> Result<ArrayState, RunError> {
+pub fn read(path: &Path) -> Result<ArrayState> {
     let bad = |e: String| RunError::field("from_state", format!("{}: {e}", path.display()));
     let bytes = std::fs::read(path).map_err(|e| match e.kind() {
         std::io::ErrorKind::NotFound => bad("there is no such file".into()),
@@ -30,7 +30,7 @@ pub fn read(path: &Path) -> Result<ArrayState, RunError> {
 ///
 /// # Errors
 /// As [`read`].
-pub fn summary(path: &Path) -> Result<Value, RunError> {
+pub fn summary(path: &Path) -> Result<Value> {
     let ArrayState { array, members } = read(path)?;
     let written: u64 = array.written.iter().map(|r| r.end - r.start).sum();
     let records = array.records.len() + members.iter().map(|m| m.records.len()).sum::<usize>();
@@ -51,7 +51,7 @@ pub(crate) fn own_layer(resolved: &str) -> bool {
 }
 
 /// The state that a run begins with, checked against its drives and `array`, which is empty where there is one drive.
-pub(crate) fn begin(spec: &Spec, drive: &Assembled, array: &str) -> Result<Option<ArrayState>, RunError> {
+pub(crate) fn begin(spec: &Spec, drive: &Assembled, array: &str) -> Result<Option<ArrayState>> {
     let own = own_layer(&drive.built.resolved);
     for (field, given) in [("from_state", &spec.from_state), ("save_state", &spec.save_state)] {
         if own && given.is_some() {
@@ -102,7 +102,7 @@ pub(crate) fn of_drive(spec: &Spec) -> SavedState {
 }
 
 /// Writes a state; that of one drive is a drive's.
-pub(crate) fn save(path: &Path, state: ArrayState) -> Result<(), RunError> {
+pub(crate) fn save(path: &Path, state: ArrayState) -> Result<()> {
     let fail = |e| RunError::Io { what: path.display().to_string(), source: e };
     let ArrayState { array, members } = state;
     let file = match <[SavedState; 1]>::try_from(members) {

@@ -11,7 +11,7 @@ mod measured;
 pub use fit::{Fitted, fit};
 pub use measured::{Measured, Reference, read_measured};
 
-use crate::error::RunError;
+use crate::error::{Result, RunError};
 use serde_json::{Map, Value, json};
 use smrlab_drive::{ScheduledDrive, Wanted, assemble};
 use smrlab_stl::HostRequest;
@@ -64,7 +64,7 @@ pub struct Compared {
 ///
 /// # Errors
 /// Faults of the drive and the layer, or a request beyond the host's space.
-pub fn replay(drive: &str, layer: &str, measured: &[Measured]) -> Result<Vec<Compared>, RunError> {
+pub fn replay(drive: &str, layer: &str, measured: &[Measured]) -> Result<Vec<Compared>> {
     replay_on(drive, crate::resolve::read_drive, layer, measured)
 }
 
@@ -74,7 +74,7 @@ fn replay_on(
     read: impl Fn(&str) -> Result<String, String>,
     layer: &str,
     measured: &[Measured],
-) -> Result<Vec<Compared>, RunError> {
+) -> Result<Vec<Compared>> {
     let mut problems = Problems::default();
     let wanted =
         Wanted { drive, layer, scheduler: "fcfs", metadata: "nv", mechanics: None, medium: None, seed: 1 };
@@ -131,7 +131,7 @@ pub fn figures(rows: &[&Compared]) -> Map<String, Value> {
 ///
 /// # Errors
 /// A drive that cannot be loaded.
-pub fn own_layer(drive: &str) -> Result<&'static str, RunError> {
+pub fn own_layer(drive: &str) -> Result<&'static str> {
     let model = smrlab_disk::model::load(drive, crate::resolve::read_drive);
     let model = model.map_err(|e| RunError::field("drive", e))?;
     Ok(if model.spec().cache.is_some() { "persistent-cache" } else { "cmr" })
@@ -146,7 +146,7 @@ pub fn validate(
     trace: &str,
     layer: &str,
     reference: Reference,
-) -> Result<(Value, Vec<Compared>), RunError> {
+) -> Result<(Value, Vec<Compared>)> {
     let measured = read_measured(trace, reference)?;
     let rows = replay(drive, layer, &measured)?;
     let part = |keep: &dyn Fn(&Compared) -> bool| rows.iter().filter(|r| keep(r)).collect::<Vec<_>>();

@@ -1,6 +1,6 @@
 //! What a run watches: all figures of its result, logs, and what every block holds.
 
-use crate::error::RunError;
+use crate::error::{Result, RunError};
 use crate::logs::Logs;
 use crate::metrics::{Metrics, Work};
 use crate::spent::Spent;
@@ -44,7 +44,7 @@ impl<const EXTRAS: bool> Watch<EXTRAS> {
         &mut self,
         request: &HostRequest,
         executed: Option<&TimedPlan<'_>>,
-    ) -> Result<(), RunError> {
+    ) -> Result<()> {
         let placed = self.total.spaces.placed(request);
         self.total.updates.prefilled(placed.lba, placed.blocks, false);
         let Some(verify) = &mut self.verify else { return Ok(()) };
@@ -56,7 +56,7 @@ impl<const EXTRAS: bool> Watch<EXTRAS> {
     ///
     /// # Errors
     /// A log that cannot be written.
-    pub(crate) fn finish(mut self) -> Result<Self, RunError> {
+    pub(crate) fn finish(mut self) -> Result<Self> {
         if !self.members.is_empty() {
             self.total.looked_by(&self.members);
         }
@@ -75,7 +75,7 @@ impl<const EXTRAS: bool> Watch<EXTRAS> {
         request: &HostRequest,
         served: &Served,
         refusal: Option<Refusal>,
-    ) -> Result<(), RunError> {
+    ) -> Result<()> {
         match &mut self.logs.requests {
             Some(log) => {
                 let spent = self.spent.of(request.id, served.start, served.ack);
@@ -86,12 +86,7 @@ impl<const EXTRAS: bool> Watch<EXTRAS> {
     }
 
     /// What a drive did besides what its metrics count.
-    fn carried_out(
-        &mut self,
-        came: SimTime,
-        request: &HostRequest,
-        executed: &TimedPlan<'_>,
-    ) -> Result<(), RunError> {
+    fn carried_out(&mut self, came: SimTime, request: &HostRequest, executed: &TimedPlan<'_>) -> Result<()> {
         self.logs.written()?;
         if let Some(verify) = &mut self.verify {
             verify.dispatched(request, executed)?;
@@ -161,12 +156,7 @@ impl<const EXTRAS: bool> Observer for Watch<EXTRAS> {
     }
 
     #[inline]
-    fn dispatched(
-        &mut self,
-        came: SimTime,
-        request: &HostRequest,
-        executed: &TimedPlan<'_>,
-    ) -> Result<(), RunError> {
+    fn dispatched(&mut self, came: SimTime, request: &HostRequest, executed: &TimedPlan<'_>) -> Result<()> {
         if EXTRAS {
             match self.members.get_mut(executed.member.at()) {
                 Some(member) => {
@@ -182,18 +172,12 @@ impl<const EXTRAS: bool> Observer for Watch<EXTRAS> {
     }
 
     #[inline(always)]
-    fn held(&mut self, came: SimTime, request: &HostRequest, served: &Served) -> Result<(), RunError> {
+    fn held(&mut self, came: SimTime, request: &HostRequest, served: &Served) -> Result<()> {
         self.total.held(came, request, served);
         Ok(())
     }
 
-    fn accepted(
-        &mut self,
-        member: MemberId,
-        _: SimTime,
-        request: &HostRequest,
-        _: &Served,
-    ) -> Result<(), RunError> {
+    fn accepted(&mut self, member: MemberId, _: SimTime, request: &HostRequest, _: &Served) -> Result<()> {
         if let Some(verify) = &mut self.verify {
             verify.accepted(member, request);
         }
@@ -206,7 +190,7 @@ impl<const EXTRAS: bool> Observer for Watch<EXTRAS> {
         came: SimTime,
         (read, write): (&HostRequest, &HostRequest),
         served: &Served,
-    ) -> Result<(), RunError> {
+    ) -> Result<()> {
         if let Some(verify) = &mut self.verify {
             verify.answered(member, read, write)?;
         }
@@ -218,7 +202,7 @@ impl<const EXTRAS: bool> Observer for Watch<EXTRAS> {
         self.log(came, read, served, None)
     }
 
-    fn background(&mut self, step: &TimedPlan<'_>) -> Result<(), RunError> {
+    fn background(&mut self, step: &TimedPlan<'_>) -> Result<()> {
         self.total.executed(step);
         if EXTRAS {
             if let Some(member) = self.members.get_mut(step.member.at()) {
@@ -247,7 +231,7 @@ impl ArrayObserver for Watch<true> {
         self.verify.iter_mut().for_each(|v| v.began(ticket, request));
     }
 
-    fn completed(&mut self, done: &Done) -> Result<(), RunError> {
+    fn completed(&mut self, done: &Done) -> Result<()> {
         let served = Served { start: done.start, ack: done.ack, end: done.ack };
         match done.refusal {
             Some(why) => self.total.refused(done.arrival, &done.request, &served, (why, done.request.lba)),
@@ -270,7 +254,7 @@ impl ArrayObserver for Watch<true> {
         op: &MemberOp,
         plan: &MemberPlan,
         executed: Option<&TimedPlan<'_>>,
-    ) -> Result<(), RunError> {
+    ) -> Result<()> {
         let refused = executed.is_some_and(|e| e.plan.refusal().is_some());
         if let Some(verify) = &mut self.verify {
             verify.asked(op, (!refused).then_some(plan));

@@ -18,7 +18,7 @@ pub use harness::{Harness, Workload};
 pub use medium::PlainMedium;
 pub use power::{Outage, PowerCuts};
 pub use record::Digest;
-pub use reference::{BlockState, ByteMedia, ByteMedium, RedirectMap};
+pub use reference::{BlockState, ByteMedium, RedirectMap};
 pub use smrlab_units::rng::Rng;
 pub use volatile::{Outcome, Volatile};
 

@@ -68,24 +68,6 @@ pub struct Cut {
     pub torn: bool,
 }
 
-/// A medium that holds bytes. Buffers are whole blocks; addresses lie within [`blocks`](Self::blocks).
-pub trait ByteMedia {
-    /// Its size.
-    fn blocks(&self) -> Blocks;
-
-    /// Reads from `pba` on. The buffer is filled in any case, with what is physically there.
-    ///
-    /// # Errors
-    /// The first block that was destroyed or torn.
-    fn read(&self, pba: Pba, buf: &mut [u8]) -> Result<(), ReadFault>;
-
-    /// Writes in ascending order from `pba` on and destroys what interferes; returns the number of the write, from 1.
-    fn write(&mut self, pba: Pba, data: &[u8]) -> u64;
-
-    /// As [`write`](Self::write), but the power fails on the way.
-    fn write_cut(&mut self, pba: Pba, data: &[u8], cut: Cut) -> u64;
-}
-
 #[derive(Clone)]
 struct Chunk {
     bytes: Box<[u8]>,
@@ -137,6 +119,46 @@ impl ByteMedium {
         }
     }
 
+    /// Reads whole blocks from `pba` on. The buffer is filled in any case, with what is physically there.
+    ///
+    /// # Errors
+    /// The first block that was destroyed or torn.
+    pub fn read(&self, pba: Pba, buf: &mut [u8]) -> Result<(), ReadFault> {
+        self.read_raw(pba, buf);
+        let blocks = Blocks((buf.len() / BYTES) as u64);
+        for pba in pba.span(blocks).map(Pba) {
+            let state = self.state(pba);
+            if let BlockState::Destroyed { .. } | BlockState::Torn { .. } = state {
+                return Err(ReadFault { pba, state });
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes whole blocks in ascending order from `pba` on and destroys what interferes; returns the number of the write, from 1.
+    pub fn write(&mut self, pba: Pba, data: &[u8]) -> u64 {
+        self.write_cut(pba, data, Cut { keep: Blocks::holding(data.len() as u64), torn: false })
+    }
+
+    /// As [`write`](Self::write), but the power fails on the way.
+    pub fn write_cut(&mut self, pba: Pba, data: &[u8], cut: Cut) -> u64 {
+        self.check(pba, data.len());
+        self.op += 1;
+        let op = self.op;
+        for (i, bytes) in data.chunks_exact(BYTES).enumerate() {
+            let (i, b) = (i as u64, pba.0 + i as u64);
+            if i < cut.keep.0 {
+                self.write_block(b, bytes, BlockState::Written { op });
+            } else {
+                if cut.torn {
+                    self.write_block(b, &bytes[..BYTES / 2], BlockState::Torn { op });
+                }
+                break;
+            }
+        }
+        op
+    }
+
     fn check(&self, pba: Pba, bytes: usize) {
         assert!(bytes.is_multiple_of(BYTES), "{bytes} bytes are no whole blocks");
         let end = pba.0 + (bytes / BYTES) as u64;
@@ -163,46 +185,6 @@ impl ByteMedium {
     }
 }
 
-impl ByteMedia for ByteMedium {
-    fn blocks(&self) -> Blocks {
-        self.geometry.blocks()
-    }
-
-    fn read(&self, pba: Pba, buf: &mut [u8]) -> Result<(), ReadFault> {
-        self.read_raw(pba, buf);
-        let blocks = Blocks((buf.len() / BYTES) as u64);
-        for pba in pba.span(blocks).map(Pba) {
-            let state = self.state(pba);
-            if let BlockState::Destroyed { .. } | BlockState::Torn { .. } = state {
-                return Err(ReadFault { pba, state });
-            }
-        }
-        Ok(())
-    }
-
-    fn write(&mut self, pba: Pba, data: &[u8]) -> u64 {
-        self.write_cut(pba, data, Cut { keep: Blocks::holding(data.len() as u64), torn: false })
-    }
-
-    fn write_cut(&mut self, pba: Pba, data: &[u8], cut: Cut) -> u64 {
-        self.check(pba, data.len());
-        self.op += 1;
-        let op = self.op;
-        for (i, bytes) in data.chunks_exact(BYTES).enumerate() {
-            let (i, b) = (i as u64, pba.0 + i as u64);
-            if i < cut.keep.0 {
-                self.write_block(b, bytes, BlockState::Written { op });
-            } else {
-                if cut.torn {
-                    self.write_block(b, &bytes[..BYTES / 2], BlockState::Torn { op });
-                }
-                break;
-            }
-        }
-        op
-    }
-}
-
 /// Layers also copy blocks that nobody reads, destroyed ones among them: so reads give what is there.
 impl smrlab_stl::Medium for ByteMedium {
     type Error = std::convert::Infallible;
@@ -213,7 +195,7 @@ impl smrlab_stl::Medium for ByteMedium {
     }
 
     fn write(&mut self, pba: Pba, data: &[u8]) -> Result<(), Self::Error> {
-        ByteMedia::write(self, pba, data);
+        Self::write(self, pba, data);
         Ok(())
     }
 }

@@ -53,7 +53,7 @@ fn a_cut_keeps_a_prefix_tears_one_block_and_interferes_with_both() {
 fn blank_blocks_read_as_zeroes_and_cost_nothing() {
     let m = ByteMedium::of(&DRIVES[2].drive());
     let mut buf = vec![7; BYTES * 3];
-    m.read(Pba(m.blocks().0 - 3), &mut buf).unwrap();
+    m.read(Pba(m.geometry.blocks().0 - 3), &mut buf).unwrap();
     assert_eq!((buf, m.chunks.len()), (vec![0; BYTES * 3], 0));
 }
 

@@ -1,7 +1,7 @@
 //! The requests of a trace as the drive gets them: checked against the host's space, and digested.
 
 use super::CHECK_EVERY;
-use crate::error::RunError;
+use crate::error::{Result, RunError};
 use smrlab_stl::HostRequest;
 use smrlab_trace::{Batch, Pipeline, Record, Steps, TraceSource};
 use smrlab_units::{Blocks, HostOp, Lba, SimTime};
@@ -30,7 +30,7 @@ impl Feed {
     ///
     /// # Errors
     /// Steps that cannot be done.
-    pub fn new(source: Box<dyn TraceSource>, steps: Steps, host: Blocks) -> Result<Self, RunError> {
+    pub fn new(source: Box<dyn TraceSource>, steps: Steps, host: Blocks) -> Result<Self> {
         let wrapped = steps.wrap.is_some_and(|space| space <= host);
         let source = Pipeline::new(source, steps)?;
         let (batch, requests) = (Batch::new(), Vec::with_capacity(Batch::ROWS));
@@ -41,7 +41,7 @@ impl Feed {
     ///
     /// # Errors
     /// A trace that cannot be read, or a request beyond the host's space.
-    pub fn next_batch(&mut self) -> Result<bool, RunError> {
+    pub fn next_batch(&mut self) -> Result<bool> {
         let more = self.source.next_batch(&mut self.batch)?;
         self.check()?;
         self.take_batch();
@@ -50,7 +50,7 @@ impl Feed {
     }
 
     /// Refuses addresses beyond the host's space.
-    fn check(&self) -> Result<(), RunError> {
+    fn check(&self) -> Result<()> {
         if self.wrapped {
             return Ok(());
         }

@@ -9,16 +9,17 @@ pub use backlog::Backlog;
 pub use feed::Feed;
 
 use crate::control::Control;
-use crate::error::RunError;
+use crate::error::{Result, RunError};
 use smrlab_array::{Sent, Volume};
 use smrlab_drive::Observer;
 use smrlab_units::SimTime;
 use std::collections::VecDeque;
 
 /// When requests are sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Arrivals {
     /// At the times of the trace, however long the queue is.
+    #[default]
     Trace,
     /// `depth` requests are outstanding at all times; each is followed by the next one `think` after its completion.
     Closed {
@@ -117,7 +118,7 @@ fn wait<V: Volume<O>, O: Observer>(
     volume: &mut V,
     observer: &mut O,
     control: &Control,
-) -> Result<SimTime, RunError>
+) -> Result<SimTime>
 where
     RunError: From<O::Error>,
 {
@@ -157,7 +158,7 @@ pub fn run<V: Volume<O>, O: Observer>(
     arrivals: Arrivals,
     observer: &mut O,
     control: &Control,
-) -> Result<Option<u64>, RunError>
+) -> Result<Option<u64>>
 where
     RunError: From<O::Error>,
 {

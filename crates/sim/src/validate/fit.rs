@@ -9,7 +9,7 @@
 //! whole zone), so that the model is asked several times, with pauses longer by parts of a revolution.
 
 use super::{Compared, Measured, demerit, replay_on};
-use crate::error::RunError;
+use crate::error::{Result, RunError};
 use crate::resolve::read_drive;
 use serde_json::{Value, json};
 use smrlab_disk::mechanics::Distance;
@@ -63,7 +63,7 @@ struct Fit<'a> {
 ///
 /// # Errors
 /// A drive that cannot be loaded, without a table of seeks over cylinders or without a controller; a request beyond it.
-pub fn fit(drive: &str, trace: &str, measured: &[Measured]) -> Result<Fitted, RunError> {
+pub fn fit(drive: &str, trace: &str, measured: &[Measured]) -> Result<Fitted> {
     let base = load(drive, read_drive).map_err(|e| RunError::field("drive", e))?;
     let spec = base.spec().clone();
     if spec.cache.is_some() {
@@ -160,7 +160,7 @@ fn corrected(curve: &SeekCurve, found: &[Correction]) -> SeekCurve {
 
 impl Fit<'_> {
     /// The answers of a drive to the trace, with pauses longer by up to `phase` revolutions.
-    fn answers(&self, spec: &DriveSpec, phase: u64) -> Result<Vec<Compared>, RunError> {
+    fn answers(&self, spec: &DriveSpec, phase: u64) -> Result<Vec<Compared>> {
         let toml = write(spec, &|_| ("fitted", "being fitted".to_owned()));
         let turn = 60_000_000_000 / u64::from(spec.mechanics.rpm);
         let later = |(i, m): (usize, &Measured)| Measured {
@@ -172,7 +172,7 @@ impl Fit<'_> {
     }
 
     /// Demerits of both halves in milliseconds, means over the phases.
-    fn halves(&self, spec: &DriveSpec) -> Result<[f64; 2], RunError> {
+    fn halves(&self, spec: &DriveSpec) -> Result<[f64; 2]> {
         let mut sums = [0.0; 2];
         for phase in 0..PHASES {
             let rows = self.answers(spec, phase)?;
@@ -186,7 +186,7 @@ impl Fit<'_> {
     }
 
     /// The demerit of the first half's reads on the cylinder where the command before ended, a read or a write as `after` says.
-    fn here(&self, spec: &DriveSpec, after: &str) -> Result<f64, RunError> {
+    fn here(&self, spec: &DriveSpec, after: &str) -> Result<f64> {
         let op = if after == "write" { HostOp::Write } else { HostOp::Read };
         let class = |i: &usize| {
             let (before, m) = (&self.measured[*i - 1], &self.measured[*i]);
@@ -212,7 +212,7 @@ impl Fit<'_> {
     }
 
     /// Takes `spec`, which differs in `field`, if that makes the first half's demerit smaller.
-    fn keep(&mut self, spec: DriveSpec, field: &'static str, least: &mut f64) -> Result<bool, RunError> {
+    fn keep(&mut self, spec: DriveSpec, field: &'static str, least: &mut f64) -> Result<bool> {
         let demerit = self.halves(&spec)?[0];
         let better = demerit < *least * BETTER;
         if better {
@@ -224,7 +224,7 @@ impl Fit<'_> {
 
     /// By class of distance, what seeks took longer on the real drive in the first half: of the requests whose time depends
     /// on the phase, which is to say that the medium was needed.
-    fn seeks(&self, write: bool) -> Result<Vec<Correction>, RunError> {
+    fn seeks(&self, write: bool) -> Result<Vec<Correction>> {
         let runs = (0..PHASES).map(|p| self.answers(&self.spec, p)).collect::<Result<Vec<_>, _>>()?;
         let turn = 60_000.0 / f64::from(self.spec.mechanics.rpm);
         let op = if write { HostOp::Write } else { HostOp::Read };

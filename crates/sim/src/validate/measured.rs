@@ -1,7 +1,7 @@
 //! Traces with what a real drive, or a reference model, took for every request.
 
 use super::extent;
-use crate::error::RunError;
+use crate::error::{Result, RunError};
 use smrlab_trace::input::Input;
 use smrlab_units::{Blocks, HostOp, Lba, SimTime};
 
@@ -22,7 +22,7 @@ impl Reference {
     ///
     /// # Errors
     /// Another name.
-    pub fn parse(name: &str) -> Result<Self, RunError> {
+    pub fn parse(name: &str) -> Result<Self> {
         match name {
             "rep" => Ok(Self::Repaired),
             "rel" => Ok(Self::Released),
@@ -59,7 +59,7 @@ pub struct Measured {
 ///
 /// # Errors
 /// A file that cannot be read, or a line that is not so, with its number.
-pub fn read_measured(path: &str, reference: Reference) -> Result<Vec<Measured>, RunError> {
+pub fn read_measured(path: &str, reference: Reference) -> Result<Vec<Measured>> {
     let rows = if path.contains(".input") { answered(path, reference)? } else { replayed(path)? };
     if rows.is_empty() {
         return Err(RunError::Request(format!("{path}: no request in it")));
@@ -68,7 +68,7 @@ pub fn read_measured(path: &str, reference: Reference) -> Result<Vec<Measured>, 
 }
 
 /// Calls `each` with the lines of a file.
-fn lines(path: &str, mut each: impl FnMut(&str) -> Option<()>) -> Result<(), RunError> {
+fn lines(path: &str, mut each: impl FnMut(&str) -> Option<()>) -> Result<()> {
     let mut input = Input::open(path)?;
     let mut number = 0;
     loop {
@@ -103,7 +103,7 @@ fn duration(text: &str, unit: f64) -> Option<SimTime> {
     Some(SimTime((t * unit).round() as u64))
 }
 
-fn replayed(path: &str) -> Result<Vec<Measured>, RunError> {
+fn replayed(path: &str) -> Result<Vec<Measured>> {
     let mut rows = Vec::new();
     lines(path, |line| {
         let f: Vec<&str> = line.split_whitespace().collect();
@@ -126,7 +126,7 @@ fn columns<const N: usize>(
     path: &str,
     names: [&str; N],
     mut row: impl FnMut([&str; N]) -> Option<()>,
-) -> Result<(), RunError> {
+) -> Result<()> {
     let mut at: Option<[usize; N]> = None;
     lines(path, |line| {
         let fields: Vec<&str> = line.split(',').map(str::trim).collect();
@@ -146,7 +146,7 @@ fn columns<const N: usize>(
     })
 }
 
-fn answered(path: &str, reference: Reference) -> Result<Vec<Measured>, RunError> {
+fn answered(path: &str, reference: Reference) -> Result<Vec<Measured>> {
     let mut rows = Vec::new();
     columns(path, ["op", "lba", "blocks"], |[o, lba, blocks]| {
         let (lba, blocks) = extent(lba.parse().ok()?, blocks.parse().ok().filter(|n| *n > 0)?);

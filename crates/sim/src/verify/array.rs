@@ -6,7 +6,7 @@
 //! chance of one in 2^64 a block, or as that says.
 
 use super::pages::Hashed;
-use crate::error::RunError;
+use crate::error::{Result, RunError};
 use crate::spaces::Spaces;
 use smrlab_array::{Buffers, MemberId, MemberOp, MemberPlan, Ticket};
 use smrlab_stl::HostRequest;
@@ -235,7 +235,7 @@ impl HostData {
     ///
     /// # Errors
     /// [`RunError::Verification`], which names the block.
-    pub fn done(&mut self, r: &HostRequest, refused: bool) -> Result<(), RunError> {
+    pub fn done(&mut self, r: &HostRequest, refused: bool) -> Result<()> {
         let got = self.buffers.answered(r.id);
         if refused && matches!(r.op, HostOp::Write | HostOp::Discard) {
             self.refused(&self.span(r));

@@ -6,7 +6,7 @@
 
 use super::tags::{CONSTANT, NEVER, TagRun, Tags, nth};
 use super::taken::Taken;
-use crate::error::RunError;
+use crate::error::{Result, RunError};
 use smrlab_disk::{Geometry, Interference};
 use smrlab_drive::TimedPlan;
 use smrlab_stl::{Cause, Endpoint, HostRequest, MediaOp, OpId, Outcome, Plan};
@@ -104,7 +104,7 @@ impl Disk {
     ///
     /// # Errors
     /// [`RunError::Verification`] where that is not what the host wrote last.
-    pub fn answered(&self, read: &HostRequest, write: &HostRequest) -> Result<(), RunError> {
+    pub fn answered(&self, read: &HostRequest, write: &HostRequest) -> Result<()> {
         self.taken.answered(read, write)
     }
 
@@ -276,7 +276,7 @@ impl Disk {
     ///
     /// # Errors
     /// [`RunError::Verification`], which names the block, and the operation that destroyed it where there is one.
-    pub fn served(&mut self, request: &HostRequest, executed: &TimedPlan<'_>) -> Result<(), RunError> {
+    pub fn served(&mut self, request: &HostRequest, executed: &TimedPlan<'_>) -> Result<()> {
         self.taken.dispatched(request)?;
         self.carry_out(executed.plan, executed.done, Some(request));
         let id = request.id;

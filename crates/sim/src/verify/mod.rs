@@ -12,7 +12,7 @@ mod taken;
 pub use array::{Discards, HostData};
 pub use disk::Disk;
 
-use crate::error::RunError;
+use crate::error::{Result, RunError};
 use smrlab_array::{MemberId, MemberOp, MemberPlan, Ticket};
 use smrlab_drive::TimedPlan;
 use smrlab_stl::HostRequest;
@@ -65,7 +65,7 @@ impl Verify {
     ///
     /// # Errors
     /// [`RunError::Verification`], which names the block.
-    pub fn done(&mut self, request: &HostRequest, refused: bool) -> Result<(), RunError> {
+    pub fn done(&mut self, request: &HostRequest, refused: bool) -> Result<()> {
         self.host.as_mut().map_or(Ok(()), |host| host.done(request, refused))
     }
 
@@ -73,7 +73,7 @@ impl Verify {
     ///
     /// # Errors
     /// [`RunError::Verification`], which names the block and what destroyed it.
-    pub fn dispatched(&mut self, request: &HostRequest, executed: &TimedPlan<'_>) -> Result<(), RunError> {
+    pub fn dispatched(&mut self, request: &HostRequest, executed: &TimedPlan<'_>) -> Result<()> {
         match executed.plan.refusal() {
             None => self.of(executed.member, |disk| disk.served(request, executed)),
             Some(_) => Ok(()),
@@ -94,12 +94,7 @@ impl Verify {
     ///
     /// # Errors
     /// [`RunError::Verification`] where that is not what was written last.
-    pub fn answered(
-        &mut self,
-        member: MemberId,
-        read: &HostRequest,
-        write: &HostRequest,
-    ) -> Result<(), RunError> {
+    pub fn answered(&mut self, member: MemberId, read: &HostRequest, write: &HostRequest) -> Result<()> {
         self.of(member, |disk| disk.answered(read, write))
     }
 
@@ -115,11 +110,7 @@ impl Verify {
     }
 
     /// Of several drives an error says which one it is.
-    fn of(
-        &mut self,
-        member: MemberId,
-        act: impl FnOnce(&mut Disk) -> Result<(), RunError>,
-    ) -> Result<(), RunError> {
+    fn of(&mut self, member: MemberId, act: impl FnOnce(&mut Disk) -> Result<()>) -> Result<()> {
         act(&mut self.disks[member.at()]).map_err(|e| match (e, &self.host) {
             (RunError::Verification(text), Some(_)) => {
                 RunError::Verification(format!("disk {}: {text}", member.0))

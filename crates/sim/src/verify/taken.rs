@@ -1,6 +1,6 @@
 //! Writes that a drive's buffer has acknowledged and that are not on the medium yet: what reads must get of them.
 
-use crate::error::RunError;
+use crate::error::{Result, RunError};
 use smrlab_stl::HostRequest;
 use smrlab_units::HostOp;
 
@@ -32,7 +32,7 @@ impl Taken {
     ///
     /// # Errors
     /// It does.
-    pub(super) fn dispatched(&mut self, request: &HostRequest) -> Result<(), RunError> {
+    pub(super) fn dispatched(&mut self, request: &HostRequest) -> Result<()> {
         self.0.retain(|w| w.id != request.id);
         match self.newest(request).filter(|_| request.op == HostOp::Read) {
             None => Ok(()),
@@ -48,7 +48,7 @@ impl Taken {
     ///
     /// # Errors
     /// It is another, or does not hold all.
-    pub(super) fn answered(&self, read: &HostRequest, write: &HostRequest) -> Result<(), RunError> {
+    pub(super) fn answered(&self, read: &HostRequest, write: &HostRequest) -> Result<()> {
         let end = read.lba.0 + read.blocks.0;
         match self.newest(read) {
             Some(w) if w.id != write.id => {
@@ -80,7 +80,7 @@ mod tests {
         let mut t = Taken::default();
         t.add(&write(1, 100, 10));
         t.add(&write(3, 104, 2));
-        let says = |r: Result<(), RunError>| r.map_err(|e| e.to_string()).err().unwrap_or_default();
+        let says = |r: Result<()>| r.map_err(|e| e.to_string()).err().unwrap_or_default();
         let (first, second) = (write(1, 100, 10), write(3, 104, 2));
         assert_eq!(says(t.answered(&read(4, 100, 4), &first)), "");
         assert_eq!(says(t.answered(&read(4, 104, 2), &second)), "");

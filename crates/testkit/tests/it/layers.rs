@@ -3,9 +3,7 @@
 use smrlab_disk::DriveModel;
 use smrlab_stl::{BuildContext, HostRequest, Metadata, Plan};
 use smrlab_testkit::medium::DESTROYED;
-use smrlab_testkit::{
-    BlockState, ByteMedia, ByteMedium, Digest, Harness, Rng, Workload, cases, drives, layers,
-};
+use smrlab_testkit::{BlockState, ByteMedium, Digest, Harness, Rng, Workload, cases, drives, layers};
 use smrlab_units::{Blocks, HostOp, Lba, Pba, SimTime};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -114,7 +112,7 @@ fn the_shingled_medium_does_what_the_plain_model_does() {
             let lba = rng.below(space);
             let blocks = 1 + rng.below((space - lba).min(30));
             let data = h.write_random(lba, blocks, &mut rng);
-            ByteMedia::write(&mut medium, Pba(lba), &data);
+            medium.write(Pba(lba), &data);
         }
         for (block, bytes) in h.medium.bytes().chunks(512).enumerate() {
             let destroyed = matches!(medium.state(Pba(block as u64)), BlockState::Destroyed { .. });
