@@ -11,9 +11,7 @@ use smrlab_stl::parts::moves;
 use smrlab_stl::parts::slots::Slots;
 use smrlab_stl::parts::split::ReadRuns;
 use smrlab_stl::parts::victim::{Candidate, Victim};
-use smrlab_stl::{
-    Capabilities, Cause, Dir, Endpoint, Facts, HostRequest, Plan, Record, Refusal, TranslationLayer,
-};
+use smrlab_stl::{Cause, Dir, Endpoint, Facts, HostRequest, Plan, Record, Refusal, TranslationLayer};
 use smrlab_units::spec::{SpecError, Values};
 use smrlab_units::{Blocks, HostOp, Lba, Pba, SimTime};
 use std::ops::Range;
@@ -21,22 +19,11 @@ use std::ops::Range;
 /// The line of the registry: `&greedy_log::ENTRY,`.
 pub(super) static ENTRY: LayerEntry = LayerEntry {
     name: "greedy-log",
-    aliases: &[],
     summary: "log-structured bands with greedy compaction, as small as can be",
     reference: "the template for layers of one's own",
     page: "What it does, what it costs, what it promises: the user's page.",
     idle: "nothing: bands are compacted while writes wait",
-    params: &[],
-    capabilities: Capabilities {
-        keeps_data: true,
-        survives_cut: true,
-        locates: true,
-        stable_location: false,
-        discards: true,
-    },
-    tested: &[],
-    conventional: false,
-    build,
+    ..LayerEntry::new(build)
 };
 
 fn build(context: &BuildContext, _: &Values) -> BuildResult {

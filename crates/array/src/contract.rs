@@ -79,8 +79,7 @@ pub trait Array: Send {
     }
 
     /// Which stripes `work` needs. Works whose needs meet are done one after the other, in the order in which they came.
-    fn locks(&self, work: &Work) -> Locks {
-        let _ = work;
+    fn locks(&self, _work: &Work) -> Locks {
         Locks::NONE
     }
 
@@ -90,12 +89,10 @@ pub trait Array: Send {
     }
 
     /// A hint that `request` will come some requests from now: brings what it needs into the processor's caches.
-    fn prefetch(&mut self, request: &HostRequest) {
-        let _ = request;
-    }
+    fn prefetch(&mut self, _request: &HostRequest) {}
 
     /// Plans the first phase of `work`, whose stripes are its own now.
-    fn start(&mut self, now: SimTime, ticket: Ticket, work: &Work, plan: &mut MemberPlan);
+    fn start(&mut self, ticket: Ticket, work: &Work, plan: &mut MemberPlan);
 
     /// Whether it writes several ranges at a time, by [`start_runs`](Self::start_runs).
     fn takes_runs(&self) -> bool {
@@ -104,9 +101,7 @@ pub trait Array: Send {
 
     /// Plans the first phase of a write of several ranges of the host's blocks, ascending and apart, of which the host's
     /// buffer holds one after the other. Asked for only where it [takes them](Self::takes_runs).
-    fn start_runs(&mut self, now: SimTime, ticket: Ticket, runs: &[Range<u64>], plan: &mut MemberPlan) {
-        let _ = (now, ticket, runs, plan);
-    }
+    fn start_runs(&mut self, _ticket: Ticket, _runs: &[Range<u64>], _plan: &mut MemberPlan) {}
 
     /// Blocks of the host's that are best written together.
     fn group_blocks(&self) -> Option<Blocks> {
@@ -115,8 +110,7 @@ pub trait Array: Send {
 
     /// Those of these ranges of the host's blocks that are best written now, whereas the rest had better wait in a write cache
     /// for others; `None`: it never matters.
-    fn ripe(&self, runs: &[Range<u64>]) -> Option<Vec<Range<u64>>> {
-        let _ = runs;
+    fn ripe(&self, _runs: &[Range<u64>]) -> Option<Vec<Range<u64>>> {
         None
     }
 
@@ -126,21 +120,16 @@ pub trait Array: Send {
     }
 
     /// A phase is over: plans the next one, acknowledges, or ends the work.
-    fn complete(&mut self, now: SimTime, phase: Phase, plan: &mut MemberPlan);
+    fn complete(&mut self, phase: Phase, plan: &mut MemberPlan);
 
     /// A member is dead: it is asked for nothing any more.
-    fn failed(&mut self, now: SimTime, member: MemberId, plan: &mut MemberPlan) {
-        let _ = (now, member, plan);
-    }
+    fn failed(&mut self, _member: MemberId, _plan: &mut MemberPlan) {}
 
     /// A fresh drive, never written, takes the place of a dead member.
-    fn replaced(&mut self, now: SimTime, member: MemberId, plan: &mut MemberPlan) {
-        let _ = (now, member, plan);
-    }
+    fn replaced(&mut self, _member: MemberId, _plan: &mut MemberPlan) {}
 
     /// Whether a fresh drive in the place of this dead member would get back what that held.
-    fn rebuildable(&self, member: MemberId) -> bool {
-        let _ = member;
+    fn rebuildable(&self, _member: MemberId) -> bool {
         false
     }
 
@@ -149,28 +138,21 @@ pub trait Array: Send {
 
     /// The server did not end in good order, and nobody knows which requests reached the disks: plans, or makes itself do later,
     /// what makes them fit each other again.
-    fn unclean(&mut self, stop: Stop, plan: &mut MemberPlan) {
-        let _ = (stop, plan);
-    }
+    fn unclean(&mut self, _stop: Stop, _plan: &mut MemberPlan) {}
 
     /// A member reports its zones, before [`recover`](Self::recover): how they are after whatever became of them.
-    fn reported(&mut self, member: MemberId, zones: &[Zone]) {
-        let _ = (member, zones);
-    }
+    fn reported(&mut self, _member: MemberId, _zones: &[Zone]) {}
 
     /// All that was done and recorded so far survives a loss of power.
     fn durable(&mut self) {}
 
     /// When it wants to be woken; `idle`: since when no request of the host's is in the array, if none is.
-    fn wake_at(&self, idle: Option<SimTime>) -> Option<SimTime> {
-        let _ = idle;
+    fn wake_at(&self, _idle: Option<SimTime>) -> Option<SimTime> {
         None
     }
 
     /// The time of [`wake_at`](Self::wake_at) has come.
-    fn wake(&mut self, now: SimTime, plan: &mut MemberPlan) {
-        let _ = (now, plan);
-    }
+    fn wake(&mut self, _plan: &mut MemberPlan) {}
 
     /// A [`checkpoint`](Self::checkpoint) now says what is on the members; else it may say what is on its way to them.
     fn is_settled(&self) -> bool {
@@ -183,14 +165,10 @@ pub trait Array: Send {
     }
 
     /// Takes up the state that was recorded. Works that were cut are gone; what they leave to do is planned as jobs.
-    fn recover(&mut self, records: &Records, plan: &mut MemberPlan) {
-        let _ = (records, plan);
-    }
+    fn recover(&mut self, _records: &Records, _plan: &mut MemberPlan) {}
 
     /// Its present state as records.
-    fn checkpoint(&self, out: &mut Records) {
-        let _ = out;
-    }
+    fn checkpoint(&self, _out: &mut Records) {}
 
     /// Which of `blocks` from `lba` hold data of the host's, as ascending ranges.
     fn allocated(&self, lba: Lba, blocks: Blocks, out: &mut dyn FnMut(Range<u64>)) {
@@ -203,9 +181,7 @@ pub trait Array: Send {
     }
 
     /// Counters for the results: name and value.
-    fn counters(&self, out: &mut Counted) {
-        let _ = out;
-    }
+    fn counters(&self, _out: &mut Counted) {}
 
     /// Its members, where they are arrays.
     fn members(&self) -> Vec<&dyn Array> {

@@ -151,6 +151,21 @@ pub struct ArrayEntry {
 }
 
 impl ArrayEntry {
+    /// One that `build` builds of drives of any kind, without names yet; it survives power cuts and no loss.
+    pub const fn new(build: fn(&ArrayContext<'_>, &Values) -> BuildResult) -> Self {
+        Self {
+            name: "",
+            summary: "",
+            reference: "",
+            page: "",
+            params: &[],
+            capabilities: Capabilities { losses: 0, survives_cut: true, discards: true },
+            takes: Takes::Drives,
+            conventional: |_| None,
+            build,
+        }
+    }
+
     /// Whether discarded blocks read as zeroes; `drives`: those of its drives do.
     pub fn discards(&self, drives: bool) -> bool {
         self.capabilities.discards && (self.takes.zones() || drives)

@@ -222,7 +222,7 @@ impl EventLoop {
         let wake = wake.filter(|w| until.is_none_or(|u| *w < u) && due.is_none_or(|d| *w < d));
         if let Some(at) = wake {
             self.now = at;
-            return self.planned(|array, plan| array.wake(at, plan), watch).map(|()| true);
+            return self.planned(|array, plan| array.wake(plan), watch).map(|()| true);
         }
         if due.is_none_or(|d| until.is_some_and(|u| d > u)) {
             return Ok(false);
@@ -271,7 +271,7 @@ impl EventLoop {
             Event::Phase(ticket) => {
                 let Some(Missed { lost, untaken }) = self.phase_over(ticket) else { return Ok(()) };
                 let phase = Phase { ticket, lost, untaken, busy: self.hosts > 0 };
-                self.planned(|array, plan| array.complete(now, phase, plan), watch)
+                self.planned(|array, plan| array.complete(phase, plan), watch)
             }
             Event::Piece(piece) => {
                 self.passes(piece);
@@ -289,13 +289,13 @@ impl EventLoop {
                 if let Some(after) = self.schedule.replace_after {
                     self.push(now + after, Event::Replaced(member));
                 }
-                self.planned(|array, plan| array.failed(now, member, plan), watch)
+                self.planned(|array, plan| array.failed(member, plan), watch)
             }
             Event::Replaced(member) => {
                 let Some(spare) = self.spares.pop() else { return Ok(()) };
                 self.put_in(member, spare);
                 watch.replaced(member);
-                self.planned(|array, plan| array.replaced(now, member, plan), watch)
+                self.planned(|array, plan| array.replaced(member, plan), watch)
             }
         }
     }
@@ -314,7 +314,7 @@ impl EventLoop {
         act: impl FnOnce(&mut dyn Array, &mut MemberPlan),
         watch: &mut O,
     ) -> Result<(), O::Error> {
-        self.plan.clear();
+        self.plan.begin(self.now);
         act(&mut *self.array, &mut self.plan);
         if self.records_wait && !self.plan.records().is_empty() {
             self.write_back(watch)?;

@@ -9,16 +9,13 @@ use smrlab_units::SimTime;
 /// it happened; behind a scheduler the request has the member's own number.
 pub trait ArrayObserver: Observer {
     /// The array begins with a request of the host's, under this ticket.
-    fn began(&mut self, ticket: Ticket, request: &HostRequest) {
-        let _ = (ticket, request);
-    }
+    fn began(&mut self, _ticket: Ticket, _request: &HostRequest) {}
 
     /// A request of the host's is done, or was refused.
     ///
     /// # Errors
     /// What keeps the caller from going on.
-    fn completed(&mut self, done: &Done) -> Result<(), Self::Error> {
-        let _ = done;
+    fn completed(&mut self, _done: &Done) -> Result<(), Self::Error> {
         Ok(())
     }
 
@@ -28,24 +25,19 @@ pub trait ArrayObserver: Observer {
     /// What keeps the caller from going on.
     fn issued(
         &mut self,
-        at: SimTime,
-        op: &MemberOp,
-        plan: &MemberPlan,
-        executed: Option<&TimedPlan<'_>>,
+        _at: SimTime,
+        _op: &MemberOp,
+        _plan: &MemberPlan,
+        _executed: Option<&TimedPlan<'_>>,
     ) -> Result<(), Self::Error> {
-        let _ = (at, op, plan, executed);
         Ok(())
     }
 
     /// A member behind a scheduler has got a request, which it knows by `number`; its drive's events say what it does with it.
-    fn sent(&mut self, at: SimTime, op: &MemberOp, number: u64, plan: &MemberPlan) {
-        let _ = (at, op, number, plan);
-    }
+    fn sent(&mut self, _at: SimTime, _op: &MemberOp, _number: u64, _plan: &MemberPlan) {}
 
     /// A member request was done without time, before the run.
-    fn prefilled(&mut self, op: &MemberOp, plan: &MemberPlan, executed: Option<&TimedPlan<'_>>) {
-        let _ = (op, plan, executed);
-    }
+    fn prefilled(&mut self, _op: &MemberOp, _plan: &MemberPlan, _executed: Option<&TimedPlan<'_>>) {}
 
     /// Whether the member that was told of last could not do its request: it dies.
     fn throws_out(&mut self) -> bool {
@@ -53,24 +45,16 @@ pub trait ArrayObserver: Observer {
     }
 
     /// A member died, or is found dead when an array is taken up.
-    fn died(&mut self, member: MemberId) {
-        let _ = member;
-    }
+    fn died(&mut self, _member: MemberId) {}
 
     /// A fresh drive took the place of a dead member.
-    fn replaced(&mut self, member: MemberId) {
-        let _ = member;
-    }
+    fn replaced(&mut self, _member: MemberId) {}
 
     /// A work of the array's was a cleaning event.
-    fn cleaned(&mut self, kind: &'static str, from: SimTime, to: SimTime, relocated: u64) {
-        let _ = (kind, from, to, relocated);
-    }
+    fn cleaned(&mut self, _kind: &'static str, _from: SimTime, _to: SimTime, _relocated: u64) {}
 
     /// A plan was carried out at `at`: who follows the data delivers, and drops the slots of works that ended.
-    fn planned(&mut self, at: SimTime, plan: &MemberPlan) {
-        let _ = (at, plan);
-    }
+    fn planned(&mut self, _at: SimTime, _plan: &MemberPlan) {}
 }
 
 /// Observes nothing.

@@ -4,7 +4,7 @@ use crate::MemberId;
 use crate::gf::Gf;
 use crate::record::{Change, Records};
 use smrlab_stl::{Cause, HostRequest, Refusal};
-use smrlab_units::{Blocks, HostOp, Lba};
+use smrlab_units::{Blocks, HostOp, Lba, SimTime};
 use std::ops::Range;
 
 /// A piece of work under way: a small number, used again once the work has ended.
@@ -192,6 +192,7 @@ impl Outcome {
 /// then outcomes hold; then the member requests begin, and then the jobs. The requests of one work in one plan are a phase: when all have ended the array is told.
 #[derive(Debug, Default)]
 pub struct MemberPlan {
+    now: SimTime,
     ops: Vec<MemberOp>,
     parts: Vec<OpPart>,
     terms: Vec<Term>,
@@ -210,16 +211,35 @@ impl MemberPlan {
         Self { wants_data, ..Self::default() }
     }
 
+    /// One with data, of this time.
+    #[cfg(test)]
+    pub(crate) fn at(now: SimTime) -> Self {
+        Self { now, ..Self::new(true) }
+    }
+
     /// The same memory for an empty plan that collects parts where `like` does.
     pub(crate) fn reuse(self, like: &Self) -> Self {
         let mut plan = Self { wants_data: like.wants_data, ..self };
-        plan.clear();
+        plan.begin(like.now);
         plan
     }
 
-    /// Empties it for the next call.
+    /// Empties it for what is planned at `now`.
     #[inline]
-    pub fn clear(&mut self) {
+    pub fn begin(&mut self, now: SimTime) {
+        self.now = now;
+        self.clear();
+    }
+
+    /// When it is planned.
+    #[inline]
+    pub fn now(&self) -> SimTime {
+        self.now
+    }
+
+    /// Drops what is planned so far.
+    #[inline]
+    pub(crate) fn clear(&mut self) {
         self.ops.clear();
         self.outcomes.clear();
         self.jobs.clear();
@@ -288,7 +308,7 @@ impl MemberPlan {
         place: (Lba, Blocks),
         slot: u32,
     ) {
-        let request = HostRequest { why, ..HostRequest::new(HostOp::Read, place.0, place.1) };
+        let request = HostRequest::new(HostOp::Read, place.0, place.1).because(why);
         self.ask(ticket, member, request, |p| p.push(place.1, End::Slot(slot, Blocks::ZERO)));
     }
 

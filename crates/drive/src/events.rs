@@ -72,30 +72,20 @@ pub trait Observer {
 
     /// The host will send this request soon.
     #[inline]
-    fn coming(&self, request: &HostRequest) {
-        let _ = request;
-    }
+    fn coming(&self, _request: &HostRequest) {}
 
     /// The host will send its first request at `at`: what is done until then is before the run.
-    fn first_at(&mut self, at: SimTime) {
-        let _ = at;
-    }
+    fn first_at(&mut self, _at: SimTime) {}
 
     /// The host sends a request at `at`.
     #[inline]
-    fn arrived(&mut self, at: SimTime, request: &HostRequest) {
-        let _ = (at, request);
-    }
+    fn arrived(&mut self, _at: SimTime, _request: &HostRequest) {}
 
     /// A media operation was carried out.
-    fn op(&mut self, done: &OpDone<'_>) {
-        let _ = done;
-    }
+    fn op(&mut self, _done: &OpDone<'_>) {}
 
     /// A drive spent time without a media operation; `request`: what for, `None` in idle time.
-    fn paused(&mut self, member: MemberId, request: Option<u64>, pause: &Pause, start: SimTime) {
-        let _ = (member, request, pause, start);
-    }
+    fn paused(&mut self, _member: MemberId, _request: Option<u64>, _pause: &Pause, _start: SimTime) {}
 
     /// A request that came at `came` was dispatched: its plan is to be carried out now, its times are final.
     ///
@@ -103,11 +93,10 @@ pub trait Observer {
     /// What keeps the caller from going on.
     fn dispatched(
         &mut self,
-        came: SimTime,
-        request: &HostRequest,
-        executed: &TimedPlan<'_>,
+        _came: SimTime,
+        _request: &HostRequest,
+        _executed: &TimedPlan<'_>,
     ) -> Result<(), Self::Error> {
-        let _ = (came, request, executed);
         Ok(())
     }
 
@@ -116,8 +105,7 @@ pub trait Observer {
     ///
     /// # Errors
     /// What keeps the caller from going on.
-    fn held(&mut self, came: SimTime, request: &HostRequest, served: &Served) -> Result<(), Self::Error> {
-        let _ = (came, request, served);
+    fn held(&mut self, _came: SimTime, _request: &HostRequest, _served: &Served) -> Result<(), Self::Error> {
         Ok(())
     }
 
@@ -127,12 +115,11 @@ pub trait Observer {
     /// What keeps the caller from going on.
     fn accepted(
         &mut self,
-        member: MemberId,
-        came: SimTime,
-        request: &HostRequest,
-        served: &Served,
+        _member: MemberId,
+        _came: SimTime,
+        _request: &HostRequest,
+        _served: &Served,
     ) -> Result<(), Self::Error> {
-        let _ = (member, came, request, served);
         Ok(())
     }
 
@@ -143,12 +130,11 @@ pub trait Observer {
     /// What keeps the caller from going on.
     fn answered(
         &mut self,
-        member: MemberId,
-        came: SimTime,
-        (read, write): (&HostRequest, &HostRequest),
-        served: &Served,
+        _member: MemberId,
+        _came: SimTime,
+        (_read, _write): (&HostRequest, &HostRequest),
+        _served: &Served,
     ) -> Result<(), Self::Error> {
-        let _ = (member, came, read, write, served);
         Ok(())
     }
 
@@ -156,22 +142,18 @@ pub trait Observer {
     ///
     /// # Errors
     /// What keeps the caller from going on.
-    fn background(&mut self, step: &TimedPlan<'_>) -> Result<(), Self::Error> {
-        let _ = step;
+    fn background(&mut self, _step: &TimedPlan<'_>) -> Result<(), Self::Error> {
         Ok(())
     }
 
     /// Whether it wants to see what a drive's layer is like at `at`.
     #[inline]
-    fn looks(&self, member: MemberId, at: SimTime) -> bool {
-        let _ = (member, at);
+    fn looks(&self, _member: MemberId, _at: SimTime) -> bool {
         false
     }
 
     /// A drive's layer is like this at `at`.
-    fn looked(&mut self, member: MemberId, at: SimTime, facts: &Facts<'_>) {
-        let _ = (member, at, facts);
-    }
+    fn looked(&mut self, _member: MemberId, _at: SimTime, _facts: &Facts<'_>) {}
 }
 
 /// Observes nothing.

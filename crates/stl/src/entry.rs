@@ -86,6 +86,23 @@ impl BuildContext {
 }
 
 impl LayerEntry {
+    /// One that `build` builds, without names yet; what most layers promise, on a shingled medium.
+    pub const fn new(build: fn(&BuildContext, &Values) -> BuildResult) -> Self {
+        Self {
+            name: "",
+            aliases: &[],
+            summary: "",
+            reference: "",
+            page: "",
+            idle: "",
+            params: &[],
+            capabilities: Capabilities::OF_TRANSLATION,
+            tested: &[],
+            conventional: false,
+            build,
+        }
+    }
+
     /// Refuses a drive that has no tracks, for a layer that moves or keeps whole ones.
     ///
     /// # Errors

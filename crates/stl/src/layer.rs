@@ -133,14 +133,11 @@ pub trait TranslationLayer: Send {
     }
 
     /// The head is before this block, where the last operation ended: a hint, which says nothing of what is where.
-    fn head(&mut self, next: Pba) {
-        let _ = next;
-    }
+    fn head(&mut self, _next: Pba) {}
 
     /// Where the first media operation of `request` would begin if it were dispatched now, cleaning included, and its
     /// direction; valid until the next dispatch. `None`: unknown, or no media operation.
-    fn locate(&self, request: &HostRequest) -> Option<(Pba, Dir)> {
-        let _ = request;
+    fn locate(&self, _request: &HostRequest) -> Option<(Pba, Dir)> {
         None
     }
 
@@ -170,14 +167,10 @@ pub trait TranslationLayer: Send {
 
     /// Plans the next bounded step of background work. The state must not change before
     /// [`background_end`](Self::background_end) says `Done`; until then no other call is made that changes it.
-    fn background(&mut self, now: SimTime, plan: &mut Plan) {
-        let _ = (now, plan);
-    }
+    fn background(&mut self, _now: SimTime, _plan: &mut Plan) {}
 
     /// Ends the step that [`background`](Self::background) planned.
-    fn background_end(&mut self, end: StepEnd) {
-        let _ = end;
-    }
+    fn background_end(&mut self, _end: StepEnd) {}
 
     /// Everything planned so far has become durable, as at a fence before the next plan. Called after the flush that a host
     /// asked for, unless something was planned meanwhile. It changes where fences are needed and nothing else.
@@ -186,14 +179,10 @@ pub trait TranslationLayer: Send {
     /// Rebuilds the state of a freshly built layer from what survived, all of which is durable: a checkpoint's records, then those that became
     /// durable after it, in order. `plan` receives media operations that must be done before the first request, such as
     /// the replay of a journal; it is walked like any other and may be cut again.
-    fn recover(&mut self, records: &mut dyn Iterator<Item = Record>, plan: &mut Plan) {
-        let _ = (records, plan);
-    }
+    fn recover(&mut self, _records: &mut dyn Iterator<Item = Record>, _plan: &mut Plan) {}
 
     /// Writes the present state as records, such that a fresh layer that recovers from them is the same layer.
-    fn checkpoint(&self, out: &mut dyn FnMut(Record)) {
-        let _ = out;
-    }
+    fn checkpoint(&self, _out: &mut dyn FnMut(Record)) {}
 
     /// Which of `blocks` from `lba` hold data that the host wrote, as ascending ranges of LBAs (for block status).
     fn allocated(&self, lba: Lba, blocks: Blocks, out: &mut dyn FnMut(Range<u64>)) {
@@ -202,15 +191,11 @@ pub trait TranslationLayer: Send {
 
     /// A hint that `request` will be submitted soon: bring what it needs into the processor's caches.
     #[inline]
-    fn prefetch(&self, request: &HostRequest) {
-        let _ = request;
-    }
+    fn prefetch(&self, _request: &HostRequest) {}
 
     /// The zones from the one with `from` on, in order, until `out` answers `false`; none where it has no zones that the host
     /// knows.
-    fn zones(&self, from: Lba, out: &mut dyn FnMut(&Zone) -> bool) {
-        let _ = (from, out);
-    }
+    fn zones(&self, _from: Lba, _out: &mut dyn FnMut(&Zone) -> bool) {}
 
     /// Whether a read of these blocks brings data.
     ///
@@ -223,8 +208,7 @@ pub trait TranslationLayer: Send {
 
     /// Makes the zone with this block read-only or offline, as a failing head does; `false`: there is none with a write
     /// pointer. Its record is planned.
-    fn fail_zone(&mut self, zone: Lba, condition: ZoneCondition, plan: &mut Plan) -> bool {
-        let _ = (zone, condition, plan);
+    fn fail_zone(&mut self, _zone: Lba, _condition: ZoneCondition, _plan: &mut Plan) -> bool {
         false
     }
 
@@ -239,9 +223,7 @@ pub trait TranslationLayer: Send {
     }
 
     /// Counters of the layer's own, for the results.
-    fn counters(&self, out: &mut Counted) {
-        let _ = out;
-    }
+    fn counters(&self, _out: &mut Counted) {}
 }
 
 /// All zones of a layer, in order; none where it has none.

@@ -46,6 +46,13 @@ impl HostRequest {
     pub const fn numbered(self, id: u64) -> Self {
         Self { id, ..self }
     }
+
+    /// The same for this reason.
+    #[inline]
+    #[must_use]
+    pub const fn because(self, why: Cause) -> Self {
+        Self { why, ..self }
+    }
 }
 
 named! {

@@ -6,7 +6,7 @@ use super::{Cached, DirtyChange, SLOT, Settings, SsdSlot, Stage, Task};
 use crate::plan::Outcome;
 use crate::{End, MemberPlan, Phase, Ticket};
 use smrlab_stl::{Cause, HostRequest, Refusal};
-use smrlab_units::{Blocks, HostOp, Lba, SimTime};
+use smrlab_units::{Blocks, HostOp, Lba};
 use std::ops::Range;
 
 /// A page that was read.
@@ -178,7 +178,7 @@ impl Cached {
             pages::runs(found.valid, |r| {
                 let n = Blocks(r.end - r.start);
                 let lba = self.on_ssd(SsdSlot { of_reads: false, slot: found.slot }, r.start);
-                let read = HostRequest { why: Cause::Destage, ..HostRequest::new(HostOp::Read, lba, n) };
+                let read = HostRequest::new(HostOp::Read, lba, n).because(Cause::Destage);
                 plan.ask(ticket, self.settings.ssd, read, |p| p.push(n, End::Slot(SLOT, Blocks(at))));
                 at += n.0;
                 let run = page * self.settings.page + r.start..page * self.settings.page + r.end;
@@ -198,46 +198,34 @@ impl Cached {
     }
 
     /// A phase of a destage is over.
-    pub(super) fn destage_phase(
-        &mut self,
-        now: SimTime,
-        phase: Phase,
-        destage: Destage,
-        plan: &mut MemberPlan,
-    ) {
+    pub(super) fn destage_phase(&mut self, phase: Phase, destage: Destage, plan: &mut MemberPlan) {
         let (ticket, begun) = (phase.ticket, destage.next > 0);
         self.stages.put(ticket, Stage::Destage(destage));
         let outcome = match begun {
-            true => self.within(Some(ticket), plan, |inner, own| inner.complete(now, phase, own)),
+            true => self.within(Some(ticket), plan, |inner, own| inner.complete(phase, own)),
             // All is read from the SSD.
-            false => self.write_next(now, ticket, plan),
+            false => self.write_next(ticket, plan),
         };
-        self.run_over(now, ticket, outcome, plan);
+        self.run_over(ticket, outcome, plan);
     }
 
     /// Has the array within write the next run, or all of them where it takes them so.
-    fn write_next(&mut self, now: SimTime, ticket: Ticket, plan: &mut MemberPlan) -> Option<Outcome> {
+    fn write_next(&mut self, ticket: Ticket, plan: &mut MemberPlan) -> Option<Outcome> {
         let Some(Stage::Destage(destage)) = self.stages.get_mut(ticket) else { return None };
         if self.inner.takes_runs() {
             let runs = destage.runs.clone();
             destage.next = runs.len();
-            return self.within(Some(ticket), plan, |inner, own| inner.start_runs(now, ticket, &runs, own));
+            return self.within(Some(ticket), plan, |inner, own| inner.start_runs(ticket, &runs, own));
         }
         destage.at = destage.runs[..destage.next].iter().map(|r| r.end - r.start).sum();
         let run = destage.runs[destage.next].clone();
         destage.next += 1;
         let write = HostRequest::new(HostOp::Write, Lba(run.start), Blocks(run.end - run.start));
-        self.ask_inner(now, ticket, write, plan)
+        self.ask_inner(ticket, write, plan)
     }
 
     /// The array within went on with a run, or ended it: then the next one follows.
-    pub(super) fn run_over(
-        &mut self,
-        now: SimTime,
-        ticket: Ticket,
-        mut outcome: Option<Outcome>,
-        plan: &mut MemberPlan,
-    ) {
+    pub(super) fn run_over(&mut self, ticket: Ticket, mut outcome: Option<Outcome>, plan: &mut MemberPlan) {
         while let Some(ended) = outcome {
             let Some(Stage::Destage(mut destage)) = self.stages.take(ticket) else { return };
             if let Outcome::Refused(_, why) = ended {
@@ -247,7 +235,7 @@ impl Cached {
                 return self.destaged(ticket, destage, plan);
             }
             self.stages.put(ticket, Stage::Destage(destage));
-            outcome = self.write_next(now, ticket, plan);
+            outcome = self.write_next(ticket, plan);
         }
     }
 

@@ -4,7 +4,7 @@ use super::{Cached, SLOT, Stage};
 use crate::plan::Outcome;
 use crate::{Array, MemberOp, MemberPlan, Ticket, Work};
 use smrlab_stl::HostRequest;
-use smrlab_units::{Blocks, HostOp, SimTime};
+use smrlab_units::{Blocks, HostOp};
 
 impl Cached {
     /// Has the array within plan something, and takes its plan over. Answers how `ticket` ended, if it did: that is the caller's; others
@@ -49,14 +49,14 @@ impl Cached {
     }
 
     /// Goes on with works that the array within ended.
-    pub(super) fn go_on(&mut self, now: SimTime, plan: &mut MemberPlan) {
+    pub(super) fn go_on(&mut self, plan: &mut MemberPlan) {
         while let Some(outcome) = self.ended.pop_front() {
             let ticket = outcome.ticket();
             match self.stages.take(ticket) {
                 Some(Stage::Inner(request)) => self.inner_over(ticket, request, Some(outcome), plan),
                 Some(stage) => {
                     self.stages.put(ticket, stage);
-                    self.run_over(now, ticket, Some(outcome), plan);
+                    self.run_over(ticket, Some(outcome), plan);
                 }
                 None => {}
             }
@@ -65,19 +65,18 @@ impl Cached {
     }
 
     /// Work that the array within does as it is.
-    pub(super) fn pass(&mut self, now: SimTime, ticket: Ticket, work: &Work, plan: &mut MemberPlan) {
+    pub(super) fn pass(&mut self, ticket: Ticket, work: &Work, plan: &mut MemberPlan) {
         self.stages.put(ticket, Stage::Passed);
-        self.within(None, plan, |inner, own| inner.start(now, ticket, work, own));
+        self.within(None, plan, |inner, own| inner.start(ticket, work, own));
     }
 
     /// Has the array within begin with a request under a ticket; answers how that ended, if it did.
     pub(super) fn ask_inner(
         &mut self,
-        now: SimTime,
         ticket: Ticket,
         request: HostRequest,
         plan: &mut MemberPlan,
     ) -> Option<Outcome> {
-        self.within(Some(ticket), plan, |inner, own| inner.start(now, ticket, &Work::Host(request), own))
+        self.within(Some(ticket), plan, |inner, own| inner.start(ticket, &Work::Host(request), own))
     }
 }

@@ -323,51 +323,51 @@ impl Array for Cached {
         self.inner.prefetch(request);
     }
 
-    fn start(&mut self, now: SimTime, ticket: Ticket, work: &Work, plan: &mut MemberPlan) {
+    fn start(&mut self, ticket: Ticket, work: &Work, plan: &mut MemberPlan) {
         match work {
-            Work::Host(r) => self.arrive(now, ticket, r, plan),
+            Work::Host(r) => self.arrive(ticket, r, plan),
             Work::Job(job) => match Task::of(*job) {
                 Some(Task::Destage(group)) => self.start_destage(ticket, group, plan),
-                Some(Task::TakeStripes(of)) => self.start_inner(now, Ticket(of as u32), ticket, plan),
-                None => self.pass(now, ticket, work, plan),
+                Some(Task::TakeStripes(of)) => self.start_inner(Ticket(of as u32), ticket, plan),
+                None => self.pass(ticket, work, plan),
             },
         }
-        self.go_on(now, plan);
+        self.go_on(plan);
     }
 
-    fn complete(&mut self, now: SimTime, phase: Phase, plan: &mut MemberPlan) {
+    fn complete(&mut self, phase: Phase, plan: &mut MemberPlan) {
         let ticket = phase.ticket;
         match self.stages.take(ticket) {
             Some(Stage::WriteSsd(r, done)) => self.written(ticket, r, &done, plan),
-            Some(Stage::Inner(request)) => self.inner_phase(now, phase, request, plan),
-            Some(Stage::Destage(destage)) => self.destage_phase(now, phase, destage, plan),
+            Some(Stage::Inner(request)) => self.inner_phase(phase, request, plan),
+            Some(Stage::Destage(destage)) => self.destage_phase(phase, destage, plan),
             Some(Stage::Passed) => {
                 self.stages.put(ticket, Stage::Passed);
-                self.within(None, plan, |inner, own| inner.complete(now, phase, own));
+                self.within(None, plan, |inner, own| inner.complete(phase, own));
             }
             _ => plan.end(ticket),
         }
-        self.go_on(now, plan);
+        self.go_on(plan);
     }
 
-    fn failed(&mut self, now: SimTime, member: MemberId, plan: &mut MemberPlan) {
-        self.within(None, plan, |inner, own| inner.failed(now, member, own));
-        self.go_on(now, plan);
+    fn failed(&mut self, member: MemberId, plan: &mut MemberPlan) {
+        self.within(None, plan, |inner, own| inner.failed(member, own));
+        self.go_on(plan);
     }
 
-    fn replaced(&mut self, now: SimTime, member: MemberId, plan: &mut MemberPlan) {
-        self.within(None, plan, |inner, own| inner.replaced(now, member, own));
+    fn replaced(&mut self, member: MemberId, plan: &mut MemberPlan) {
+        self.within(None, plan, |inner, own| inner.replaced(member, own));
         self.try_again(plan);
-        self.go_on(now, plan);
+        self.go_on(plan);
     }
 
     fn wake_at(&self, idle: Option<SimTime>) -> Option<SimTime> {
         self.inner.wake_at(idle)
     }
 
-    fn wake(&mut self, now: SimTime, plan: &mut MemberPlan) {
-        self.within(None, plan, |inner, own| inner.wake(now, own));
-        self.go_on(now, plan);
+    fn wake(&mut self, plan: &mut MemberPlan) {
+        self.within(None, plan, |inner, own| inner.wake(own));
+        self.go_on(plan);
     }
 
     fn unfinished(&self) -> bool {

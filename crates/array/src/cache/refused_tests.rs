@@ -4,7 +4,7 @@ use super::{Cached, GONE, Settings, evict, lists};
 use crate::plan::Outcome;
 use crate::{Array, Health, Job, MemberId, MemberPlan, Phase, Records, Ticket, Work, counted};
 use smrlab_stl::{HostRequest, Refusal};
-use smrlab_units::{Blocks, HostOp, Lba, SimTime};
+use smrlab_units::{Blocks, HostOp, Lba};
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,7 +21,7 @@ impl Array for Picky {
         Blocks(40)
     }
 
-    fn start(&mut self, _: SimTime, ticket: Ticket, work: &Work, plan: &mut MemberPlan) {
+    fn start(&mut self, ticket: Ticket, work: &Work, plan: &mut MemberPlan) {
         match work {
             Work::Host(HostRequest { op: HostOp::Write | HostOp::Discard, lba, blocks, .. })
                 if self.picky.load(Ordering::Relaxed)
@@ -34,11 +34,11 @@ impl Array for Picky {
         }
     }
 
-    fn complete(&mut self, _: SimTime, phase: Phase, plan: &mut MemberPlan) {
+    fn complete(&mut self, phase: Phase, plan: &mut MemberPlan) {
         plan.end(phase.ticket);
     }
 
-    fn replaced(&mut self, _: SimTime, _: MemberId, _: &mut MemberPlan) {
+    fn replaced(&mut self, _: MemberId, _: &mut MemberPlan) {
         self.picky.store(false, Ordering::Relaxed);
     }
 
@@ -113,14 +113,14 @@ impl Rig {
     fn begin(&mut self, work: Work) -> (u32, Seen) {
         self.tickets += 1;
         let mut plan = MemberPlan::new(true);
-        self.cached.start(SimTime::ZERO, Ticket(self.tickets), &work, &mut plan);
+        self.cached.start(Ticket(self.tickets), &work, &mut plan);
         (self.tickets, Seen::of(&plan))
     }
 
     fn complete(&mut self, ticket: u32) -> Seen {
         let mut plan = MemberPlan::new(true);
         let phase = Phase { ticket: Ticket(ticket), lost: false, untaken: None, busy: false };
-        self.cached.complete(SimTime::ZERO, phase, &mut plan);
+        self.cached.complete(phase, &mut plan);
         Seen::of(&plan)
     }
 
@@ -221,7 +221,7 @@ fn what_is_refused_is_tried_again_when_something_has_changed() {
     assert_eq!(rig.ask(HostOp::Flush, 0).1.jobs, [], "one try at a time");
     assert_eq!(rig.destage(flushed.jobs[0]), Seen::default());
     let mut plan = MemberPlan::new(true);
-    rig.cached.replaced(SimTime::ZERO, MemberId(0), &mut plan);
+    rig.cached.replaced(MemberId(0), &mut plan);
     let jobs = plan.jobs().to_vec();
     let gone: Vec<_> = jobs.into_iter().flat_map(|job| rig.destage(job).gone).collect();
     assert_eq!(gone, [2, 3, 10, 11]);

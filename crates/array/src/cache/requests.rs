@@ -6,7 +6,7 @@ use super::{Cached, DirtyChange, InnerRequest, SLOT, SsdSlot, Stage, Task};
 use crate::plan::Outcome;
 use crate::{End, MemberPlan, Phase, Term, Ticket, Work};
 use smrlab_stl::{Cause, HostRequest};
-use smrlab_units::{Blocks, HostOp, SimTime};
+use smrlab_units::{Blocks, HostOp};
 use std::ops::Range;
 
 fn meet(a: &Range<u64>, b: &Range<u64>) -> bool {
@@ -15,11 +15,11 @@ fn meet(a: &Range<u64>, b: &Range<u64>) -> bool {
 
 impl Cached {
     /// A host request comes in.
-    pub(super) fn arrive(&mut self, now: SimTime, ticket: Ticket, r: &HostRequest, plan: &mut MemberPlan) {
+    pub(super) fn arrive(&mut self, ticket: Ticket, r: &HostRequest, plan: &mut MemberPlan) {
         if r.op == HostOp::Flush {
             // The SSD keeps what it has; the disks may not.
             self.probe(plan);
-            return self.pass(now, ticket, &Work::Host(*r), plan);
+            return self.pass(ticket, &Work::Host(*r), plan);
         }
         let span = r.lba.span(r.blocks);
         let waits = |other: &Ticket| match self.stages.get(*other) {
@@ -245,9 +245,9 @@ impl Cached {
 
     /// A request that needs the disks has the stripes for it, by `job`: the array within begins with it, and of a read what is dirty
     /// is read beside it.
-    pub(super) fn start_inner(&mut self, now: SimTime, ticket: Ticket, job: Ticket, plan: &mut MemberPlan) {
+    pub(super) fn start_inner(&mut self, ticket: Ticket, job: Ticket, plan: &mut MemberPlan) {
         let Some(Stage::Stripes(request)) = self.stages.take(ticket) else { return plan.end(job) };
-        let outcome = self.ask_inner(now, ticket, request, plan);
+        let outcome = self.ask_inner(ticket, request, plan);
         let mut inner = InnerRequest { request, job, dirty: Vec::new(), done: outcome.is_some() };
         if request.op == HostOp::Read && !matches!(outcome, Some(Outcome::Refused(..))) {
             for (page, within, at) in self.pages(&request.lba.span(request.blocks)) {
@@ -266,18 +266,12 @@ impl Cached {
     }
 
     /// A phase of a request that needs the disks is over.
-    pub(super) fn inner_phase(
-        &mut self,
-        now: SimTime,
-        phase: Phase,
-        inner: InnerRequest,
-        plan: &mut MemberPlan,
-    ) {
+    pub(super) fn inner_phase(&mut self, phase: Phase, inner: InnerRequest, plan: &mut MemberPlan) {
         let ticket = phase.ticket;
         if inner.done {
             return self.inner_done(ticket, &inner, plan);
         }
-        let outcome = self.within(Some(ticket), plan, |array, own| array.complete(now, phase, own));
+        let outcome = self.within(Some(ticket), plan, |array, own| array.complete(phase, own));
         self.inner_over(ticket, inner, outcome, plan);
     }
 
@@ -354,12 +348,8 @@ impl Cached {
             self.counts.fills += 1;
             pages::runs(sectors, |run| {
                 let n = Blocks(run.end - run.start);
-                let write = HostRequest::new(
-                    HostOp::Write,
-                    self.on_ssd(SsdSlot { of_reads: true, slot }, run.start),
-                    n,
-                );
-                let write = HostRequest { why: Cause::Fill, ..write };
+                let lba = self.on_ssd(SsdSlot { of_reads: true, slot }, run.start);
+                let write = HostRequest::new(HostOp::Write, lba, n).because(Cause::Fill);
                 let from = Blocks(at + run.start - within.start);
                 plan.ask(ticket, self.settings.ssd, write, |p| p.push(n, End::Host(from)));
             });

@@ -2,7 +2,7 @@
 
 use crate::{Array, ArrayContext, Job, MemberPlan, Phase, Ticket, Work, parse};
 use smrlab_stl::HostRequest;
-use smrlab_units::{Blocks, HostOp, Lba, SimTime};
+use smrlab_units::{Blocks, HostOp, Lba};
 
 struct Rig {
     array: Box<dyn Array>,
@@ -20,7 +20,7 @@ impl Rig {
     /// Begins a work; the blocks of the SSD that it asks for first, and the jobs that it plans.
     fn begin(&mut self, ticket: u32, work: Work) -> (Vec<u64>, Vec<Job>) {
         let mut plan = MemberPlan::new(true);
-        self.array.start(SimTime::ZERO, Ticket(ticket), &work, &mut plan);
+        self.array.start(Ticket(ticket), &work, &mut plan);
         let on_ssd = plan.ops().iter().filter(|op| op.member.0 == self.disks).map(|op| op.request.lba.0);
         (on_ssd.collect(), plan.jobs().to_vec())
     }
@@ -31,7 +31,7 @@ impl Rig {
         let (_, mut jobs) = self.begin(0, Work::Host(request));
         let mut plan = MemberPlan::new(true);
         let phase = Phase { ticket: Ticket(0), lost: false, untaken: None, busy: false };
-        self.array.complete(SimTime::ZERO, phase, &mut plan);
+        self.array.complete(phase, &mut plan);
         jobs.extend(plan.jobs());
         jobs
     }

@@ -100,8 +100,7 @@ impl EventLoop {
     ) -> Result<(), O::Error> {
         self.now = self.now.max(now);
         self.put_in(member, fresh);
-        let now = self.now;
-        self.planned(|array, plan| array.replaced(now, member, plan), watch)
+        self.planned(|array, plan| array.replaced(member, plan), watch)
     }
 
     /// Background work of members is done only by [`idle_step`](Self::idle_step): for callers without time, to whom all of

@@ -67,7 +67,7 @@ impl EventLoop {
             if let Work::Host(request) = &work {
                 watch.began(ticket, request);
             }
-            self.carry_out(|array, plan| array.start(now, ticket, &work, plan), watch)?;
+            self.carry_out(|array, plan| array.start(ticket, &work, plan), watch)?;
         }
         Ok(())
     }

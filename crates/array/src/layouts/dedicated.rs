@@ -1,8 +1,8 @@
 //! A drive for each source.
 
 use super::mapped::{Extent, Map, Mapped};
-use crate::entry::{ArrayContext, ArrayEntry, DISKS, Takes};
-use crate::{Capabilities, MemberId};
+use crate::MemberId;
+use crate::entry::{ArrayContext, ArrayEntry, DISKS};
 use smrlab_stl::HostRequest;
 use smrlab_units::Blocks;
 use smrlab_units::spec::Values;
@@ -37,11 +37,8 @@ pub const ENTRY: ArrayEntry = ArrayEntry {
 A request goes to drive `stream mod d`, at its own LBA: with several traces (`--trace` more than once) each is a stream. \
 Every source sees the space of one drive, and a prefill writes each of them. Nothing can stand above it that sees one space. It is no layout for one host, but the bound to which separation can lead.",
     params: &[DISKS],
-    capabilities: Capabilities { losses: 0, survives_cut: true, discards: true },
-    takes: Takes::Drives,
-    conventional: |_| None,
-    build: |context: &ArrayContext<'_>, _: &Values| {
+    ..ArrayEntry::new(|context: &ArrayContext<'_>, _: &Values| {
         let disks = context.disks().len() as u16;
         Ok(Box::new(Mapped::new(Dedicated { disks, host: context.least() }, u32::from(disks))))
-    },
+    })
 };

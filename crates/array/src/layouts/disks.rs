@@ -237,10 +237,10 @@ impl Disks {
     }
 
     /// A unit that was begun when there had been `changes` deaths is rebuilt, whoever else died since.
-    pub fn rebuilt(&mut self, now: SimTime, unit: u64, changes: u64, plan: &mut MemberPlan) {
+    pub fn rebuilt(&mut self, unit: u64, changes: u64, plan: &mut MemberPlan) {
         let Some(rebuild) = self.rebuild.as_mut().filter(|_| changes >= self.since) else { return };
         rebuild.under_way = rebuild.under_way.saturating_sub(1);
-        self.filled(now, unit, plan);
+        self.filled(unit, plan);
     }
 
     /// Whether a unit that was begun when there had been `changes` deaths is one of the rebuild under way.
@@ -249,17 +249,17 @@ impl Disks {
     }
 
     /// A unit of the disk that is rebuilt lacks nothing: it is, or it holds nothing yet and is written as on the other disks from here on.
-    pub fn filled(&mut self, now: SimTime, unit: u64, plan: &mut MemberPlan) {
+    pub fn filled(&mut self, unit: u64, plan: &mut MemberPlan) {
         let Some(rebuild) = &mut self.rebuild else { return };
         let last = rebuild.finished(unit);
         let (disk, began) = (rebuild.disk, rebuild.began);
         self.say(Event::Rebuilt(unit), plan);
         if last {
             self.rebuilds += 1;
-            self.rebuild_ns += now.since(began).0;
+            self.rebuild_ns += plan.now().since(began).0;
             self.next();
             if let Some(next) = &mut self.rebuild {
-                (next.began, next.next_at) = (now, now);
+                (next.began, next.next_at) = (plan.now(), plan.now());
             }
             self.whole(disk);
             self.say(Event::Whole, plan);
@@ -341,7 +341,7 @@ mod tests {
         assert!(disks.rebuildable(MemberId(1)) && !disks.rebuildable(MemberId(0)));
         disks.replace(MemberId(1), fresh, &mut plan);
         disks.replace(MemberId(3), fresh, &mut plan);
-        disks.rebuilt(SimTime::ZERO, 0, 2, &mut plan);
+        disks.rebuilt(0, 2, &mut plan);
         assert!(disks.has(1, 0) && !disks.has(1, 1) && !disks.has(3, 0));
         let rebuilding = |done| Health::Rebuilding(done, 2);
         let middle = [Health::Whole, rebuilding(1), Health::Whole, rebuilding(0)];
@@ -353,7 +353,7 @@ mod tests {
             records.iter().for_each(|r| _ = again.recover(r, fresh));
             assert_eq!((state(&again), again.target()), (middle, Some(1)));
         }
-        disks.rebuilt(SimTime::ZERO, 1, 2, &mut plan);
+        disks.rebuilt(1, 2, &mut plan);
         assert_eq!((state(&disks)[1], disks.target()), (Health::Whole, Some(3)));
         // A third death, of the one that is being rebuilt: it is dead again.
         disks.failed(MemberId(3), &mut plan);
@@ -372,7 +372,8 @@ mod tests {
         [3, 1].into_iter().for_each(|d| disks.replace(MemberId(d), fresh, &mut plan));
         let told = [(0, 3, "2 0 0 1 2"), (1, 5, "1 1 5 0 2"), (1, 7, "1 1 5 1 2"), (0, 9, "0 2 9")];
         for (unit, ms, expected) in told {
-            disks.rebuilt(SimTime::from_ms(ms), unit, disks.changes(), &mut plan);
+            plan.begin(SimTime::from_ms(ms));
+            disks.rebuilt(unit, disks.changes(), &mut plan);
             let mut counted = Counted::default();
             disks.counters(&mut counted);
             let all: Vec<String> = counted.iter().map(|(_, n)| n.to_string()).collect();
@@ -391,13 +392,13 @@ mod tests {
         assert_eq!(disks.begin(SimTime::ZERO, SimTime::ZERO), Some(0));
         let begun = disks.changes();
         disks.failed(MemberId(3), &mut plan);
-        disks.rebuilt(SimTime::ZERO, 0, begun, &mut plan);
+        disks.rebuilt(0, begun, &mut plan);
         assert_eq!((disks.has(1, 0), disks.next_at(1)), (true, Some(SimTime::ZERO)));
         assert_eq!(disks.begin(SimTime::ZERO, SimTime::ZERO), Some(1));
         let begun = disks.changes();
         disks.failed(MemberId(1), &mut plan);
         disks.replace(MemberId(1), fresh, &mut plan);
-        disks.rebuilt(SimTime::ZERO, 1, begun, &mut plan);
+        disks.rebuilt(1, begun, &mut plan);
         assert_eq!((disks.target(), disks.has(1, 1)), (Some(1), false));
     }
 

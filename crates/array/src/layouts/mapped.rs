@@ -84,7 +84,7 @@ impl<M: Map> Array for Mapped<M> {
         self.map.spaces()
     }
 
-    fn start(&mut self, _: SimTime, ticket: Ticket, work: &Work, plan: &mut MemberPlan) {
+    fn start(&mut self, ticket: Ticket, work: &Work, plan: &mut MemberPlan) {
         let Work::Host(request) = work else { return plan.end(ticket) };
         if request.op == HostOp::Flush {
             if self.disks.answering().next().is_none() {
@@ -99,14 +99,14 @@ impl<M: Map> Array for Mapped<M> {
         }
     }
 
-    fn complete(&mut self, _: SimTime, phase: Phase, plan: &mut MemberPlan) {
+    fn complete(&mut self, phase: Phase, plan: &mut MemberPlan) {
         match phase.untaken.or(phase.lost.then_some(Refusal::Lost)) {
             Some(why) => plan.refuse(phase.ticket, why),
             None => plan.end(phase.ticket),
         }
     }
 
-    fn failed(&mut self, _: SimTime, member: MemberId, plan: &mut MemberPlan) {
+    fn failed(&mut self, member: MemberId, plan: &mut MemberPlan) {
         self.disks.failed(member, plan);
     }
 

@@ -4,7 +4,7 @@ use super::parity::rows::Rotation;
 use super::parity::{INTENT, JOURNAL, ParityOptions, WRITE, built, common};
 use super::rebuild;
 use crate::Capabilities;
-use crate::entry::{ArrayContext, ArrayEntry, CHUNK, MOST_DISKS, Takes};
+use crate::entry::{ArrayContext, ArrayEntry, CHUNK, MOST_DISKS};
 use smrlab_units::spec::{Kind, Param, Values, joined};
 
 /// The registry entry.
@@ -35,11 +35,10 @@ not reach the drives: a log reads zeroes where a conventional drive keeps what i
         &rebuild::PARAMS,
     ]),
     capabilities: Capabilities { losses: 1, survives_cut: true, discards: false },
-    takes: Takes::Drives,
     conventional: |values| values.count("disks").map(|disks| disks as u32 - 1),
-    build: |context: &ArrayContext<'_>, values: &Values| {
+    ..ArrayEntry::new(|context: &ArrayContext<'_>, values: &Values| {
         let chunk = context.chunk(values)?;
         let (rows, options) = common(context, values, (Rotation::ParityLast, 1), chunk, context.least().0 / chunk.0)?;
         built(rows, ParityOptions { mixed: true, ..options })
-    },
+    })
 };

@@ -4,7 +4,7 @@ use super::parity::method::Preference;
 use super::parity::{INTENT, JOURNAL, LAYOUT, ParityOptions, WRITE, built, common, log, rotation};
 use super::rebuild;
 use crate::Capabilities;
-use crate::entry::{ArrayContext, ArrayEntry, BuildResult, CHUNK, MOST_DISKS, Takes};
+use crate::entry::{ArrayContext, ArrayEntry, BuildResult, CHUNK, MOST_DISKS};
 use smrlab_units::Blocks;
 use smrlab_units::spec::{Kind, Param, SpecError, Values, joined};
 
@@ -53,9 +53,7 @@ Discards reach the drives where they take whole rows; blocks do not read as zero
         &rebuild::PARAMS,
     ]),
     capabilities: Capabilities { losses: 1, survives_cut: true, discards: false },
-    takes: Takes::Drives,
-    conventional: |_| None,
-    build,
+    ..ArrayEntry::new(build)
 };
 
 /// Where parity is logged, and how many rows are left.

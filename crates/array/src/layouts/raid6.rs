@@ -4,7 +4,7 @@ use super::parity::code;
 use super::parity::{INTENT, JOURNAL, LAYOUT, WRITE, built, common, rotation};
 use super::rebuild;
 use crate::Capabilities;
-use crate::entry::{ArrayContext, ArrayEntry, CHUNK, Takes};
+use crate::entry::{ArrayContext, ArrayEntry, CHUNK};
 use smrlab_units::spec::{Kind, Param, Values, joined};
 
 /// The registry entry.
@@ -41,11 +41,9 @@ Discards reach the drives where they take whole rows; blocks do not read as zero
         &rebuild::PARAMS,
     ]),
     capabilities: Capabilities { losses: 2, survives_cut: true, discards: false },
-    takes: Takes::Drives,
-    conventional: |_| None,
-    build: |context: &ArrayContext<'_>, values: &Values| {
+    ..ArrayEntry::new(|context: &ArrayContext<'_>, values: &Values| {
         let chunk = context.chunk(values)?;
         let (rows, options) = common(context, values, (rotation(values), 2), chunk, context.least().0 / chunk.0)?;
         built(rows, options)
-    },
+    })
 };

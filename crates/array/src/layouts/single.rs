@@ -2,8 +2,7 @@
 
 use super::mapped::Mapped;
 use super::spanning::Spanning;
-use crate::Capabilities;
-use crate::entry::{ArrayEntry, Takes};
+use crate::entry::ArrayEntry;
 
 /// The registry entry.
 pub const ENTRY: ArrayEntry = ArrayEntry {
@@ -13,9 +12,5 @@ pub const ENTRY: ArrayEntry = ArrayEntry {
     page: "\
 The host talks to one drive. Nothing stands in between: the engine serves the drive in a straight loop, with the \
 scheduler that was asked for, and no event queue.",
-    params: &[],
-    capabilities: Capabilities { losses: 0, survives_cut: true, discards: true },
-    takes: Takes::Drives,
-    conventional: |_| None,
-    build: |context, _| Ok(Box::new(Mapped::new(Spanning::new(context.disks()), 1))),
+    ..ArrayEntry::new(|context, _| Ok(Box::new(Mapped::new(Spanning::new(context.disks()), 1))))
 };

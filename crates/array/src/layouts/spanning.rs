@@ -1,8 +1,8 @@
 //! Members one behind the other.
 
 use super::mapped::{Extent, Map, Mapped};
-use crate::entry::{ArrayContext, ArrayEntry, DISKS, Takes};
-use crate::{Capabilities, MemberId};
+use crate::MemberId;
+use crate::entry::{ArrayContext, ArrayEntry, DISKS};
 use smrlab_stl::HostRequest;
 use smrlab_units::spec::Values;
 use smrlab_units::{Blocks, Lba};
@@ -56,11 +56,8 @@ The host's space is that of the first drive, then that of the second, and so on:
 request that crosses a border becomes one request on each side. A lost drive takes its part of the space with it: \
 requests there are refused, all others are served.",
     params: &[DISKS],
-    capabilities: Capabilities { losses: 0, survives_cut: true, discards: true },
-    takes: Takes::Drives,
-    conventional: |_| None,
-    build: |context: &ArrayContext<'_>, _: &Values| {
+    ..ArrayEntry::new(|context: &ArrayContext<'_>, _: &Values| {
         let map = Spanning::new(context.disks());
         Ok(Box::new(Mapped::new(map, context.disks().len() as u32)))
-    },
+    })
 };

@@ -1,8 +1,8 @@
 //! Blocks dealt out over all members in turn: RAID-0.
 
 use super::mapped::{Extent, Map, Mapped};
-use crate::entry::{ArrayContext, ArrayEntry, CHUNK, DISKS, Takes};
-use crate::{Capabilities, MemberId};
+use crate::MemberId;
+use crate::entry::{ArrayContext, ArrayEntry, CHUNK, DISKS};
 use smrlab_stl::HostRequest;
 use smrlab_units::spec::Values;
 use smrlab_units::{Blocks, Lba};
@@ -53,11 +53,8 @@ pub const ENTRY: ArrayEntry = ArrayEntry {
 Chunk `c` of the host's space is on drive `c mod d`, at chunk `c div d`. A request asks each drive that it touches \
 once, for a run of its blocks. A lost drive takes part of every larger range with it: requests that touch it are refused.",
     params: &[DISKS, CHUNK],
-    capabilities: Capabilities { losses: 0, survives_cut: true, discards: true },
-    takes: Takes::Drives,
-    conventional: |_| None,
-    build: |context: &ArrayContext<'_>, values: &Values| {
+    ..ArrayEntry::new(|context: &ArrayContext<'_>, values: &Values| {
         let map = Striped::new(context.chunk(values)?, context.disks());
         Ok(Box::new(Mapped::new(map, context.disks().len() as u32)))
-    },
+    })
 };

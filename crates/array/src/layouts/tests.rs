@@ -3,7 +3,7 @@
 use crate::plan::Outcome;
 use crate::{Array, ArrayContext, MemberId, MemberPlan, Phase, Ticket, Work, parse};
 use smrlab_stl::{Cause, HostRequest, Refusal};
-use smrlab_units::{Blocks, HostOp, Lba, SimTime, Zone, ZoneCondition, ZoneKind};
+use smrlab_units::{Blocks, HostOp, Lba, Zone, ZoneCondition, ZoneKind};
 
 /// An array of drives of so many blocks, and whether it asks for as many.
 fn array(text: &str, sizes: &[u64]) -> Box<dyn Array> {
@@ -14,7 +14,7 @@ fn array(text: &str, sizes: &[u64]) -> Box<dyn Array> {
 
 fn start(array: &mut dyn Array, work: Work) -> MemberPlan {
     let mut plan = MemberPlan::new(true);
-    array.start(SimTime::ZERO, Ticket(0), &work, &mut plan);
+    array.start(Ticket(0), &work, &mut plan);
     plan
 }
 
@@ -24,7 +24,7 @@ fn complete(array: &mut dyn Array, lost: bool) -> MemberPlan {
 
 fn complete_with(array: &mut dyn Array, phase: Phase) -> MemberPlan {
     let mut plan = MemberPlan::new(true);
-    array.complete(SimTime::ZERO, phase, &mut plan);
+    array.complete(phase, &mut plan);
     plan
 }
 
@@ -99,11 +99,11 @@ fn a_rebuild_reads_and_writes_for_itself() {
         let mut plan = MemberPlan::new(true);
         for disk in [0, 1, 2, 3] {
             plan.clear();
-            array.failed(SimTime::ZERO, MemberId(disk), &mut plan);
-            array.replaced(SimTime::ZERO, MemberId(disk), &mut plan);
+            array.failed(MemberId(disk), &mut plan);
+            array.replaced(MemberId(disk), &mut plan);
             while array.wake_at(None).is_some() {
                 plan.clear();
-                array.wake(SimTime::ZERO, &mut plan);
+                array.wake(&mut plan);
                 for job in plan.jobs().to_vec() {
                     let asked = carry_out(&mut *array, Work::Job(job));
                     assert!(
@@ -123,7 +123,7 @@ fn a_mirror_counts_chunks_with_fewer_copies() {
     let degraded = |array: &dyn Array| crate::counted(array).get("degraded_chunks").unwrap_or(0);
     carry_out(&mut *array, host(HostOp::Write, 0, 32));
     assert_eq!(degraded(&*array), 0);
-    array.failed(SimTime::ZERO, MemberId(1), &mut MemberPlan::new(true));
+    array.failed(MemberId(1), &mut MemberPlan::new(true));
     carry_out(&mut *array, host(HostOp::Write, 0, 32));
     assert_eq!(degraded(&*array), 2);
 }
@@ -138,9 +138,7 @@ fn a_write_to_what_cannot_be_kept_is_refused() {
     ] {
         let mut array = array(text, &[960; 4]);
         carry_out(&mut *array, host(HostOp::Write, 0, 8));
-        [0, 2]
-            .into_iter()
-            .for_each(|disk| array.failed(SimTime::ZERO, MemberId(disk), &mut MemberPlan::new(true)));
+        [0, 2].into_iter().for_each(|disk| array.failed(MemberId(disk), &mut MemberPlan::new(true)));
         for lba in [0, 8, 16, 24] {
             let plan = start(&mut *array, host(HostOp::Write, lba, 8));
             assert_eq!(plan.outcomes(), [Outcome::Refused(Ticket(0), Refusal::Lost)], "{text}: {lba}");
@@ -170,7 +168,7 @@ fn a_write_that_is_lost_with_its_drives_is_refused() {
             }
             let to: Vec<_> = plan.ops().iter().map(|op| op.member).take(deaths).collect();
             assert_eq!(to.len(), deaths, "{text}");
-            to.iter().for_each(|m| array.failed(SimTime::ZERO, *m, &mut MemberPlan::new(true)));
+            to.iter().for_each(|m| array.failed(*m, &mut MemberPlan::new(true)));
             let untaken = (deaths > 0).then_some(Refusal::Lost);
             let plan =
                 complete_with(&mut *array, Phase { ticket: Ticket(0), lost: false, untaken, busy: false });
@@ -189,7 +187,7 @@ fn a_flush_that_no_disk_can_do_is_refused() {
     for (text, disks) in [("mirror", 2), ("raid5,disks=3,chunk=4blk", 3), ("striped,disks=2", 2)] {
         let mut array = array(text, &vec![480; disks]);
         let mut dead = MemberPlan::new(true);
-        (0..disks as u32).for_each(|disk| array.failed(SimTime::ZERO, MemberId(disk), &mut dead));
+        (0..disks as u32).for_each(|disk| array.failed(MemberId(disk), &mut dead));
         let plan = start(&mut *array, host(HostOp::Flush, 0, 0));
         assert_eq!(plan.outcomes(), [Outcome::Refused(Ticket(0), Refusal::Lost)], "{text}");
     }
@@ -215,7 +213,7 @@ fn a_write_to_zones_that_cannot_be_kept_is_refused() {
             let plan = start(&mut *array, host(HostOp::Write, 0, 8));
             assert_eq!((plan.ops().len(), plan.outcomes().len()), (1, 0), "{text}");
             if dies {
-                array.failed(SimTime::ZERO, MemberId(0), &mut MemberPlan::new(true));
+                array.failed(MemberId(0), &mut MemberPlan::new(true));
             }
             let refused = [Outcome::Refused(Ticket(0), Refusal::Lost)];
             assert_eq!(complete(&mut *array, lost).outcomes(), refused, "{text}: {lost} {dies}");

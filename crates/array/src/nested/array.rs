@@ -29,13 +29,13 @@ impl Array for Nested {
         self.above.prefetch(request);
     }
 
-    fn start(&mut self, now: SimTime, ticket: Ticket, work: &Work, plan: &mut MemberPlan) {
+    fn start(&mut self, ticket: Ticket, work: &Work, plan: &mut MemberPlan) {
         let task = if let Work::Job(job) = work { Task::of(*job) } else { None };
         let Some(Task::Begin(place)) = task else {
             let host = task.is_none() && matches!(work, Work::Host(_));
             self.hosts += u64::from(host);
             self.works.put(ticket, Doing::Above(Above { host, ..Above::default() }));
-            return self.above(now, plan, |above, own| above.start(now, ticket, work, own));
+            return self.above(plan, |above, own| above.start(ticket, work, own));
         };
         let queued = self.queue.get_mut(place as usize).and_then(Option::take);
         self.free.push(place as usize);
@@ -44,48 +44,48 @@ impl Array for Nested {
                 let (to, asked) = (request.to, Work::Host(request.request));
                 let lost = self.within[to].lost;
                 self.works.put(ticket, Doing::Request(request));
-                self.member(now, to, plan, |member, own| match lost {
+                self.member(to, plan, |member, own| match lost {
                     true => own.refuse(ticket, Refusal::Lost),
-                    false => member.start(now, ticket, &asked, own),
+                    false => member.start(ticket, &asked, own),
                 });
             }
             Some(Queued::Own(at, job)) => {
                 self.within[at].works += 1;
                 self.works.put(ticket, Doing::Own(at));
-                self.member(now, at, plan, |member, own| member.start(now, ticket, &Work::Job(job), own));
+                self.member(at, plan, |member, own| member.start(ticket, &Work::Job(job), own));
             }
             None => plan.end(ticket),
         }
     }
 
-    fn complete(&mut self, now: SimTime, phase: Phase, plan: &mut MemberPlan) {
+    fn complete(&mut self, phase: Phase, plan: &mut MemberPlan) {
         let at = match self.works.get(phase.ticket) {
-            Some(Doing::Above(_)) => return self.phase(now, phase, plan),
+            Some(Doing::Above(_)) => return self.phase(phase, plan),
             Some(Doing::Request(request)) => request.to,
             Some(Doing::Own(at)) => *at,
             None => return plan.end(phase.ticket),
         };
         let busy = phase.busy || self.within[at].requests > 0;
-        self.member(now, at, plan, |member, own| member.complete(now, Phase { busy, ..phase }, own));
+        self.member(at, plan, |member, own| member.complete(Phase { busy, ..phase }, own));
     }
 
-    fn failed(&mut self, now: SimTime, member: MemberId, plan: &mut MemberPlan) {
+    fn failed(&mut self, member: MemberId, plan: &mut MemberPlan) {
         let (at, disk) = self.shape.disk(member);
         self.within[at].fresh.remove(&disk.0);
-        self.member(now, at, plan, |member, own| member.failed(now, disk, own));
+        self.member(at, plan, |member, own| member.failed(disk, own));
         if self.shape.losses == 0 {
-            self.throw_out(now, at, plan);
+            self.throw_out(at, plan);
         }
     }
 
-    fn replaced(&mut self, now: SimTime, member: MemberId, plan: &mut MemberPlan) {
+    fn replaced(&mut self, member: MemberId, plan: &mut MemberPlan) {
         let (at, disk) = self.shape.disk(member);
         if !self.within[at].lost {
-            return self.member(now, at, plan, |member, own| member.replaced(now, disk, own));
+            return self.member(at, plan, |member, own| member.replaced(disk, own));
         }
         self.within[at].fresh.insert(disk.0);
         plan.record(&state::Event::Fresh(at, disk));
-        self.comes_back(now, at, plan);
+        self.comes_back(at, plan);
     }
 
     fn rebuildable(&self, member: MemberId) -> bool {
@@ -108,9 +108,9 @@ impl Array for Nested {
 
     fn unclean(&mut self, stop: Stop, plan: &mut MemberPlan) {
         for at in 0..self.within.len() {
-            self.member(SimTime::ZERO, at, plan, |member, own| member.unclean(stop, own));
+            self.member(at, plan, |member, own| member.unclean(stop, own));
         }
-        self.above(SimTime::ZERO, plan, |above, own| above.unclean(stop, own));
+        self.above(plan, |above, own| above.unclean(stop, own));
     }
 
     fn reported(&mut self, member: MemberId, zones: &[Zone]) {
@@ -133,14 +133,14 @@ impl Array for Nested {
         self.above.wake_at(idle).into_iter().chain(members).min()
     }
 
-    fn wake(&mut self, now: SimTime, plan: &mut MemberPlan) {
+    fn wake(&mut self, plan: &mut MemberPlan) {
         for at in 0..self.within.len() {
-            if self.member_wakes(&self.within[at]).is_some_and(|t| t <= now) {
-                self.member(now, at, plan, |member, own| member.wake(now, own));
+            if self.member_wakes(&self.within[at]).is_some_and(|t| t <= plan.now()) {
+                self.member(at, plan, |member, own| member.wake(own));
             }
         }
-        if self.above.wake_at(self.idle()).is_some_and(|t| t <= now) {
-            self.above(now, plan, |above, own| above.wake(now, own));
+        if self.above.wake_at(self.idle()).is_some_and(|t| t <= plan.now()) {
+            self.above(plan, |above, own| above.wake(own));
         }
     }
 
@@ -150,10 +150,10 @@ impl Array for Nested {
 
     fn recover(&mut self, records: &Records, plan: &mut MemberPlan) {
         let state::Found { above, members } = state::Found::of(records, self.within.len());
-        self.above(SimTime::ZERO, plan, |array, own| array.recover(&above, own));
+        self.above(plan, |array, own| array.recover(&above, own));
         for (at, member) in members.into_iter().enumerate() {
             (self.within[at].lost, self.within[at].fresh) = (member.lost, member.fresh);
-            self.member(SimTime::ZERO, at, plan, |array, own| array.recover(&member.records, own));
+            self.member(at, plan, |array, own| array.recover(&member.records, own));
         }
     }
 

@@ -163,16 +163,11 @@ impl Nested {
     }
 
     /// Has the array above do something.
-    fn above(
-        &mut self,
-        now: SimTime,
-        plan: &mut MemberPlan,
-        act: impl FnOnce(&mut dyn Array, &mut MemberPlan),
-    ) {
+    fn above(&mut self, plan: &mut MemberPlan, act: impl FnOnce(&mut dyn Array, &mut MemberPlan)) {
         let mut own = self.spare.pop().unwrap_or_default().reuse(plan);
         act(&mut *self.above, &mut own);
         plan.take_effects(&own);
-        own.outcomes().iter().for_each(|outcome| self.above_ends(now, *outcome, plan));
+        own.outcomes().iter().for_each(|outcome| self.above_ends(*outcome, plan));
         let mut on_ssd = BTreeSet::new();
         for op in own.ops() {
             let Some(Doing::Above(work)) = self.works.get_mut(op.ticket) else { continue };
@@ -198,13 +193,13 @@ impl Nested {
     }
 
     /// What becomes of a work above: it ends with the last work that was begun for it.
-    fn above_ends(&mut self, now: SimTime, outcome: Outcome, plan: &mut MemberPlan) {
+    fn above_ends(&mut self, outcome: Outcome, plan: &mut MemberPlan) {
         let Some(Doing::Above(work)) = self.works.get_mut(outcome.ticket()) else {
             return plan.becomes(outcome);
         };
         if std::mem::take(&mut work.host) {
             self.hosts -= 1;
-            self.idle_since = now;
+            self.idle_since = plan.now();
         }
         if matches!(outcome, Outcome::Acknowledged(_)) {
             return plan.becomes(outcome);
@@ -223,7 +218,6 @@ impl Nested {
     /// Has a member do something.
     fn member(
         &mut self,
-        now: SimTime,
         at: usize,
         plan: &mut MemberPlan,
         act: impl FnOnce(&mut dyn Array, &mut MemberPlan),
@@ -255,8 +249,8 @@ impl Nested {
             plan.job(Job { awaited: job.awaited, ..begin });
         }
         self.spare.push(own);
-        answers.into_iter().for_each(|answer| self.answered(now, at, &answer, plan));
-        self.comes_back(now, at, plan);
+        answers.into_iter().for_each(|answer| self.answered(at, &answer, plan));
+        self.comes_back(at, plan);
     }
 
     /// The request for which a work of a member's is done, and the slots of the work above.
@@ -299,22 +293,22 @@ impl Nested {
     }
 
     /// A member has answered a request of the array above.
-    fn answered(&mut self, now: SimTime, at: usize, answer: &Answer, plan: &mut MemberPlan) {
+    fn answered(&mut self, at: usize, answer: &Answer, plan: &mut MemberPlan) {
         let member = &mut self.within[at];
         member.requests -= 1;
         if member.requests == 0 {
-            member.idle_since = now;
+            member.idle_since = plan.now();
         }
         if answer.refusal.is_some_and(|why| why != Refusal::Unsupported) {
-            self.throw_out(now, at, plan);
+            self.throw_out(at, plan);
         }
         let lost = answer.refusal.is_some() && answer.op == HostOp::Read;
         let untaken = answer.refusal.filter(|_| answer.op == HostOp::Write);
-        self.phase(now, Phase { ticket: answer.of, lost, untaken, busy: false }, plan);
+        self.phase(Phase { ticket: answer.of, lost, untaken, busy: false }, plan);
     }
 
     /// A part of a phase above is over.
-    fn phase(&mut self, now: SimTime, part: Phase, plan: &mut MemberPlan) {
+    fn phase(&mut self, part: Phase, plan: &mut MemberPlan) {
         let Some(Doing::Above(work)) = self.works.get_mut(part.ticket) else { return };
         work.lost |= part.lost;
         work.untaken = work.untaken.or(part.untaken);
@@ -322,19 +316,19 @@ impl Nested {
         if work.waits == 0 {
             let (lost, untaken) = (std::mem::take(&mut work.lost), work.untaken.take());
             let phase = Phase { lost, untaken, busy: self.hosts > 0, ..part };
-            self.above(now, plan, |above, own| above.complete(now, phase, own));
+            self.above(plan, |above, own| above.complete(phase, own));
         }
     }
 
-    fn throw_out(&mut self, now: SimTime, at: usize, plan: &mut MemberPlan) {
+    fn throw_out(&mut self, at: usize, plan: &mut MemberPlan) {
         if !std::mem::replace(&mut self.within[at].lost, true) {
             plan.record(&state::Event::Lost(at));
-            self.above(now, plan, |above, own| above.failed(now, MemberId(at as u32), own));
+            self.above(plan, |above, own| above.failed(MemberId(at as u32), own));
         }
     }
 
     /// A member that was thrown out begins anew, when its drives allow that and nothing of it is under way.
-    fn comes_back(&mut self, now: SimTime, at: usize, plan: &mut MemberPlan) {
+    fn comes_back(&mut self, at: usize, plan: &mut MemberPlan) {
         let member = &self.within[at];
         if !member.lost || member.works > 0 || member.fresh.is_empty() {
             return;
@@ -351,7 +345,7 @@ impl Nested {
         }
         (member.array, member.lost) = (array, false);
         plan.record(&state::Event::Anew(at));
-        self.member(now, at, plan, |array, own| array.unclean(Stop::PowerLost, own));
-        self.above(now, plan, |above, own| above.replaced(now, MemberId(at as u32), own));
+        self.member(at, plan, |array, own| array.unclean(Stop::PowerLost, own));
+        self.above(plan, |above, own| above.replaced(MemberId(at as u32), own));
     }
 }

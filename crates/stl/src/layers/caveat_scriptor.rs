@@ -59,8 +59,7 @@ pub static ENTRY: LayerEntry = LayerEntry {
         discards: true,
     },
     tested: &["guard=refuse", "tracks=3"],
-    conventional: false,
-    build,
+    ..LayerEntry::new(build)
 };
 
 fn build(context: &BuildContext, values: &Values) -> BuildResult {

@@ -23,7 +23,6 @@ pub static ENTRY: LayerEntry = LayerEntry {
     reference: "the baseline of He & Du 2014 (\"HDD\") and Cassuto et al. 2010",
     page: PAGE,
     idle: "nothing, by default and with any option: every write is in place when it is acknowledged",
-    params: &[],
     capabilities: Capabilities {
         keeps_data: true,
         survives_cut: true,
@@ -31,9 +30,8 @@ pub static ENTRY: LayerEntry = LayerEntry {
         stable_location: true,
         discards: false,
     },
-    tested: &[],
     conventional: true,
-    build,
+    ..LayerEntry::new(build)
 };
 
 fn build(context: &BuildContext, _: &Values) -> BuildResult {

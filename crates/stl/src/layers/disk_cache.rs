@@ -210,11 +210,6 @@ impl DiskCache {
         Ok(layer)
     }
 
-    /// How many bands serve which purpose.
-    pub fn shares(&self) -> Shares {
-        self.shares
-    }
-
     fn cache_start(&self, set: u64) -> Pba {
         self.bands.start(BandId(match self.options.placement {
             Placement::Contiguous => set,

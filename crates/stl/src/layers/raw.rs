@@ -40,9 +40,7 @@ pub static ENTRY: LayerEntry = LayerEntry {
         stable_location: true,
         discards: false,
     },
-    tested: &[],
-    conventional: false,
-    build,
+    ..LayerEntry::new(build)
 };
 
 fn build(context: &BuildContext, values: &Values) -> BuildResult {

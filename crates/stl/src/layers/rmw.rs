@@ -4,7 +4,7 @@ use crate::entry::{BAND_OF_TRACKS, BandLength, BuildContext, BuildResult, HEAD_T
 use crate::parts::live::LateLive;
 use crate::parts::marks::Marks;
 use crate::parts::update::{JOURNAL, Journal, Update, stage, two_bands};
-use crate::{Capabilities, Cause, Endpoint, Facts, HostRequest, Plan, Record, Refusal, TranslationLayer};
+use crate::{Cause, Endpoint, Facts, HostRequest, Plan, Record, Refusal, TranslationLayer};
 use smrlab_disk::{BandId, Bands};
 use smrlab_units::spec::{Kind, Param, SpecError, Values};
 use smrlab_units::{Blocks, Dir, HostOp, Lba, Pba, SimTime};
@@ -43,10 +43,8 @@ pub static ENTRY: LayerEntry = LayerEntry {
         HEAD_TRACKS,
         JOURNAL,
     ],
-    capabilities: Capabilities::OF_TRANSLATION,
     tested: &["mode=partial", "journal=on", "mode=partial,journal=on,band=3"],
-    conventional: false,
-    build,
+    ..LayerEntry::new(build)
 };
 
 fn build(context: &BuildContext, values: &Values) -> BuildResult {

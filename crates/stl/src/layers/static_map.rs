@@ -6,7 +6,7 @@ use crate::parts::live::Live;
 use crate::parts::order::Order;
 use crate::parts::position_map::{Extent, PositionMap};
 use crate::parts::update::{JOURNAL, Journal, Update, two_bands};
-use crate::{Capabilities, Cause, Endpoint, Facts, HostRequest, Plan, Record, Refusal, TranslationLayer};
+use crate::{Cause, Endpoint, Facts, HostRequest, Plan, Record, Refusal, TranslationLayer};
 use smrlab_blockmap::UNIT_BLOCKS;
 use smrlab_disk::{Bands, Geometry, Interference};
 use smrlab_units::spec::{Kind, Param, SpecError, Values};
@@ -120,16 +120,12 @@ amplification up to half full, with shorter seeks than R(4123).
 /// What the entries of this file share.
 const COMMON: LayerEntry = LayerEntry {
     name: "",
-    aliases: &[],
     summary: "",
     reference: "He & Du 2014, Novel Address Mappings for Shingled Write Disks ",
     page: "",
     idle: "nothing, by default and with any option: what follows in the band is rewritten while its write waits",
     params: &[HEAD_TRACKS, JOURNAL],
-    capabilities: Capabilities::OF_TRANSLATION,
-    tested: &[],
-    conventional: false,
-    build: |context, values| build(context, values, &Order::parse("1234")?),
+    ..LayerEntry::new(|context, values| build(context, values, &Order::parse("1234")?))
 };
 
 fn build(context: &BuildContext, values: &Values, order: &Order) -> BuildResult {

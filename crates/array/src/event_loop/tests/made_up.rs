@@ -78,7 +78,7 @@ impl Array for Script {
         }
     }
 
-    fn start(&mut self, _: SimTime, ticket: Ticket, work: &Work, plan: &mut MemberPlan) {
+    fn start(&mut self, ticket: Ticket, work: &Work, plan: &mut MemberPlan) {
         let phases = self.rng.below(4);
         self.works.insert(ticket, (phases, false));
         if matches!(work, Work::Job(_)) && self.rng.one_in(2) {
@@ -87,7 +87,7 @@ impl Array for Script {
         self.go_on(ticket, plan);
     }
 
-    fn complete(&mut self, _: SimTime, phase: Phase, plan: &mut MemberPlan) {
+    fn complete(&mut self, phase: Phase, plan: &mut MemberPlan) {
         // What was lost or not taken, and whether others wait, decides how it goes on.
         for _ in [phase.lost || phase.busy, phase.untaken.is_some()].iter().filter(|is| **is) {
             self.rng.below(2);
@@ -95,12 +95,12 @@ impl Array for Script {
         self.go_on(phase.ticket, plan);
     }
 
-    fn failed(&mut self, _: SimTime, member: MemberId, plan: &mut MemberPlan) {
+    fn failed(&mut self, member: MemberId, plan: &mut MemberPlan) {
         self.rng.below(1 + u64::from(member.0));
         self.job(plan);
     }
 
-    fn replaced(&mut self, _: SimTime, member: MemberId, plan: &mut MemberPlan) {
+    fn replaced(&mut self, member: MemberId, plan: &mut MemberPlan) {
         self.rng.below(1 + u64::from(member.0));
         self.job(plan);
     }
@@ -113,7 +113,7 @@ impl Array for Script {
         idle.filter(|_| self.wakes < 40).map(|since| since + SimTime::from_ms(20 * (self.wakes + 1)))
     }
 
-    fn wake(&mut self, _: SimTime, plan: &mut MemberPlan) {
+    fn wake(&mut self, plan: &mut MemberPlan) {
         self.wakes += 1;
         self.job(plan);
     }

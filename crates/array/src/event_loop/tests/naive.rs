@@ -144,7 +144,7 @@ impl World {
             && due.is_none_or(|d| at < d)
         {
             self.now = at;
-            self.planned(|array, plan| array.wake(at, plan));
+            self.planned(|array, plan| array.wake(plan));
             return true;
         }
         let Some(i) = first.filter(|_| due <= until || until.is_none()) else { return false };
@@ -160,7 +160,7 @@ impl World {
             Event::Phase(ticket) => {
                 let Some(w) = self.works.get(&ticket) else { return };
                 let phase = Phase { ticket, lost: w.lost, untaken: w.untaken, busy: self.hosts > 0 };
-                self.planned(|array, plan| array.complete(now, phase, plan));
+                self.planned(|array, plan| array.complete(phase, plan));
             }
             Event::Failed(member) => {
                 let slot = &mut self.members[member.at()];
@@ -173,14 +173,14 @@ impl World {
                 if let Some(after) = self.schedule.replace_after {
                     self.events.push((now + after, Event::Replaced(member)));
                 }
-                self.planned(|array, plan| array.failed(now, member, plan));
+                self.planned(|array, plan| array.failed(member, plan));
             }
             Event::Replaced(member) => {
                 let Some(mut spare) = self.spares.pop() else { return };
                 spare.drive_mut().into_iter().for_each(|d| d.set_member(member));
                 self.members[member.at()] = Slot { member: spare, dead: false, dies_at: None };
                 self.told.push(format!("replaced {member:?}"));
-                self.planned(|array, plan| array.replaced(now, member, plan));
+                self.planned(|array, plan| array.replaced(member, plan));
             }
         }
     }
@@ -226,7 +226,7 @@ impl World {
             if let Work::Host(r) = &work {
                 self.told.push(format!("began {} as {ticket:?}", r.id));
             }
-            self.carry_out(|array, plan| array.start(now, ticket, &work, plan));
+            self.carry_out(|array, plan| array.start(ticket, &work, plan));
         }
     }
 
@@ -237,6 +237,7 @@ impl World {
 
     fn carry_out(&mut self, act: impl FnOnce(&mut Script, &mut MemberPlan)) {
         let mut plan = MemberPlan::new(false);
+        plan.begin(self.now);
         act(&mut self.script, &mut plan);
         for (kind, ticket, relocated) in plan.cleanings() {
             self.works.get_mut(ticket).unwrap().cleaning = Some((kind, relocated.0));

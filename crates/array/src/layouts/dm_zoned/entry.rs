@@ -2,7 +2,6 @@
 
 use super::table::{Shape, Table, UNIT};
 use super::{DmZoned, DmZonedOptions};
-use crate::Capabilities;
 use crate::entry::{ArrayContext, ArrayEntry, BuildResult, Takes};
 use smrlab_units::spec::{Kind, Param, SpecError, Values};
 use smrlab_units::{Blocks, SimTime, Zone, ZoneKind};
@@ -51,10 +50,8 @@ scheduler that reorders keeps that order within each zone. The last zone is left
             .doc("how much of a run of valid blocks reclaim reads and writes at a time, between which \
                   requests have their turn (the kernel: eight parts of 512 KiB)"),
     ],
-    capabilities: Capabilities { losses: 0, survives_cut: true, discards: true },
     takes: Takes::Zones,
-    conventional: |_| None,
-    build,
+    ..ArrayEntry::new(build)
 };
 
 /// How the drive's zones can be used.

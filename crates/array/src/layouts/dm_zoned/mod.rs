@@ -267,7 +267,7 @@ impl Array for DmZoned {
         }
     }
 
-    fn start(&mut self, _: SimTime, ticket: Ticket, work: &Work, plan: &mut MemberPlan) {
+    fn start(&mut self, ticket: Ticket, work: &Work, plan: &mut MemberPlan) {
         match work {
             _ if self.dead => plan.refuse(ticket, Refusal::Lost),
             Work::Host(r) => {
@@ -287,7 +287,7 @@ impl Array for DmZoned {
         }
     }
 
-    fn complete(&mut self, _: SimTime, phase: Phase, plan: &mut MemberPlan) {
+    fn complete(&mut self, phase: Phase, plan: &mut MemberPlan) {
         let ticket = phase.ticket;
         if self.dead || phase.lost || phase.untaken.is_some() {
             return self.give_up(ticket, plan);
@@ -302,7 +302,7 @@ impl Array for DmZoned {
         self.go_on(plan);
     }
 
-    fn failed(&mut self, _: SimTime, _: MemberId, plan: &mut MemberPlan) {
+    fn failed(&mut self, _: MemberId, plan: &mut MemberPlan) {
         self.dead = true;
         plan.record(&Change::Dead);
         for (ticket, _) in std::mem::take(&mut self.parked) {
@@ -328,7 +328,7 @@ impl Array for DmZoned {
         idle.filter(|_| waits).map(|at| at + self.options.idle)
     }
 
-    fn wake(&mut self, _: SimTime, plan: &mut MemberPlan) {
+    fn wake(&mut self, plan: &mut MemberPlan) {
         self.woken = true;
         self.queue_reclaim(plan);
     }

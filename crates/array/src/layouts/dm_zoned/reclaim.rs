@@ -5,7 +5,7 @@ use super::table::UNIT;
 use super::{DRIVE, DmZoned, Doing, Task, Wait};
 use crate::{End, MemberPlan, Ticket};
 use smrlab_stl::{Cause, HostRequest};
-use smrlab_units::{Blocks, HostOp, Lba};
+use smrlab_units::{Blocks, HostOp};
 use std::ops::Range;
 
 /// How a chunk's blocks come together.
@@ -211,7 +211,7 @@ impl DmZoned {
             self.reset(ticket, reclaim.to, blocks.start, plan);
             self.table.point(reclaim.to, blocks.end);
         }
-        plan.ask(ticket, DRIVE, HostRequest { why: Cause::Clean, ..r }, |out| out.push(n, from));
+        plan.ask(ticket, DRIVE, r.because(Cause::Clean), |out| out.push(n, from));
     }
 
     fn under_way(&mut self, ticket: Ticket, reclaim: Reclaim) {
@@ -237,7 +237,6 @@ impl DmZoned {
                 self.change_and_settle(&Change::Took { chunk, zone, blocks }, chunk, plan);
             }
         }
-        let flush = HostRequest::new(HostOp::Flush, Lba(0), Blocks::ZERO);
-        self.flush(ticket, HostRequest { why: Cause::Metadata, ..flush }, plan);
+        self.flush(ticket, HostRequest::flush().because(Cause::Metadata), plan);
     }
 }

@@ -55,7 +55,7 @@ impl Bench {
     fn start(&mut self, work: &Work) -> Vec<Asked> {
         let mut plan = MemberPlan::new(true);
         self.works += 1;
-        self.zoned.start(SimTime::ZERO, Ticket(self.works), work, &mut plan);
+        self.zoned.start(Ticket(self.works), work, &mut plan);
         self.take(&plan)
     }
 
@@ -63,7 +63,7 @@ impl Bench {
     fn end(&mut self, ticket: u32) -> Vec<Asked> {
         let mut plan = MemberPlan::new(true);
         let phase = Phase { ticket: Ticket(ticket), lost: false, untaken: None, busy: false };
-        self.zoned.complete(SimTime::ZERO, phase, &mut plan);
+        self.zoned.complete(phase, &mut plan);
         self.take(&plan)
     }
 
@@ -164,7 +164,7 @@ fn a_pause_has_random_zones_reclaimed_where_nothing_was_before() {
             assert_eq!((asked.len(), bench.zoned.wake_at(None)), (0, None), "the host is at work");
             assert_eq!(bench.zoned.wake_at(pause), Some(SimTime(110)));
             let mut plan = MemberPlan::new(true);
-            bench.zoned.wake(SimTime(110), &mut plan);
+            bench.zoned.wake(&mut plan);
             asked = bench.take(&plan);
         }
         assert_eq!(asked, [(2, HostOp::Write, 13, 0, 8)], "zeroes up to what is valid");
@@ -187,7 +187,7 @@ fn a_pause_that_found_nothing_is_followed_by_others_once_something_was_written()
     bench.zoned.options.all_pauses = true;
     assert_eq!(bench.write(0, 8, 8), [(1, HostOp::Write, 8, 8, 8)]);
     let mut plan = MemberPlan::new(true);
-    bench.zoned.wake(SimTime(5), &mut plan);
+    bench.zoned.wake(&mut plan);
     assert_eq!(bench.take(&plan), []);
     assert_eq!(bench.zoned.wake_at(pause), None, "it is being written");
     assert_eq!(bench.end(1), []);

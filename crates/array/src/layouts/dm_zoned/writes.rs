@@ -138,9 +138,8 @@ impl DmZoned {
         if self.table.pointer(zone) != from {
             debug_assert_eq!(from, 0, "a write of zone {zone} that is not at its pointer");
             let (lba, blocks) = (self.table.shape.at(zone, 0), Blocks(self.table.shape.size));
-            let why = Cause::Metadata;
-            let reset = HostRequest { why, ..HostRequest::new(HostOp::Zone(ZoneAction::Reset), lba, blocks) };
-            plan.ask(ticket, DRIVE, reset, |_| {});
+            let reset = HostRequest::new(HostOp::Zone(ZoneAction::Reset), lba, blocks);
+            plan.ask(ticket, DRIVE, reset.because(Cause::Metadata), |_| {});
             self.table.point(zone, 0);
             self.counters.resets += 1;
         }

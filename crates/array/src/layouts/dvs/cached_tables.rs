@@ -53,7 +53,6 @@ impl Dvs {
     /// run, at time 0, nothing is read.
     pub(super) fn read_tables(
         &mut self,
-        now: SimTime,
         ticket: Ticket,
         groups: &BTreeSet<u64>,
         plan: &mut MemberPlan,
@@ -64,16 +63,15 @@ impl Dvs {
         let changed = &self.dirty_tables.groups;
         if !self.cached_tables.shrink(|g| changed.contains(&g)) {
             // It is written before it goes.
-            self.dirty_tables.due = Some(now);
+            self.dirty_tables.due = Some(plan.now());
         }
-        if now == SimTime::ZERO {
+        if plan.now() == SimTime::ZERO {
             return false;
         }
         let runs = self.in_zone(zone, &mut wanted.into_iter());
         for run in &runs {
             let blocks = Blocks(run.tables * zone.table);
-            let read =
-                HostRequest { why: Cause::Metadata, ..HostRequest::new(HostOp::Read, run.lba, blocks) };
+            let read = HostRequest::new(HostOp::Read, run.lba, blocks).because(Cause::Metadata);
             plan.ask(ticket, run.member, read, |p| p.push(blocks, End::Zero));
             self.cached_tables.read += run.tables;
             self.cached_tables.reads += 1;

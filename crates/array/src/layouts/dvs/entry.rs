@@ -4,7 +4,7 @@ use super::group::Group;
 use super::shape::{Shape, TableZone};
 use super::{Dvs, DvsOptions, Stripes, victim};
 use crate::Capabilities;
-use crate::entry::{ArrayContext, ArrayEntry, BuildResult, MOST_DISKS, Takes};
+use crate::entry::{ArrayContext, ArrayEntry, BuildResult, MOST_DISKS};
 use crate::layouts::full_stripe::{BATCH, FILL, moving};
 use smrlab_units::spec::{Kind, Param, Values};
 use smrlab_units::{Blocks, SimTime};
@@ -83,9 +83,7 @@ The published write cache is `ssd_write` with `ssd_write_policy=lru-lfu`.",
         Param::new("rebuild_depth", Kind::Count(1, 1024), "1").doc("groups rebuilt at a time"),
     ],
     capabilities: Capabilities { losses: 1, survives_cut: false, discards: true },
-    takes: Takes::Drives,
-    conventional: |_| None,
-    build,
+    ..ArrayEntry::new(build)
 };
 
 fn build(context: &ArrayContext<'_>, values: &Values) -> BuildResult {

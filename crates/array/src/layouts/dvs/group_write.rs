@@ -140,8 +140,7 @@ impl GroupWrite {
             let member = MemberId(disk as u32);
             if self.collect {
                 let blocks = Blocks(shape.length * shape.chunk);
-                let reset =
-                    HostRequest { why: Cause::Clean, ..HostRequest::new(HostOp::Discard, Lba(base), blocks) };
+                let reset = HostRequest::new(HostOp::Discard, Lba(base), blocks).because(Cause::Clean);
                 plan.ask(ticket, member, reset, |_| {});
             }
             let own = self.of_disk(shape, disk);
@@ -175,8 +174,7 @@ impl GroupWrite {
     /// Writes all its chunks to a place of the journal that begins at this block of the SSD.
     pub fn write_journal(&self, shape: &Shape, ticket: Ticket, start: u64, plan: &mut MemberPlan) {
         let blocks = Blocks(self.chunks.len() as u64 * shape.chunk);
-        let write = HostRequest::new(HostOp::Write, Lba(start), blocks);
-        let write = HostRequest { why: Cause::Journal, ..write };
+        let write = HostRequest::new(HostOp::Write, Lba(start), blocks).because(Cause::Journal);
         plan.ask(ticket, MemberId(shape.disks as u32), write, |out| {
             self.chunks.iter().for_each(|c| pieces(shape.chunk, &[c], out));
         });

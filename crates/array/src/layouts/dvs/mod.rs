@@ -139,20 +139,19 @@ impl Dvs {
     }
 
     /// Begins an operation; tables that the SSD does not have are read first.
-    fn begin(&mut self, now: SimTime, ticket: Ticket, purpose: Purpose, plan: &mut MemberPlan) {
-        if self.cached_tables.bounded() && self.read_tables(now, ticket, &self.groups_needed(&purpose), plan)
-        {
+    fn begin(&mut self, ticket: Ticket, purpose: Purpose, plan: &mut MemberPlan) {
+        if self.cached_tables.bounded() && self.read_tables(ticket, &self.groups_needed(&purpose), plan) {
             let operation = Operation::ReadTables(purpose, self.disks.changes());
             return self.operations.put(ticket, operation);
         }
-        self.begin_with_tables(now, ticket, purpose, plan);
+        self.begin_with_tables(ticket, purpose, plan);
     }
 
     /// Begins an operation whose tables the SSD has.
-    fn begin_with_tables(&mut self, now: SimTime, ticket: Ticket, purpose: Purpose, plan: &mut MemberPlan) {
+    fn begin_with_tables(&mut self, ticket: Ticket, purpose: Purpose, plan: &mut MemberPlan) {
         let task = purpose.task();
         let begun = match purpose {
-            Purpose::Host(r) => self.begin_host(now, ticket, &r, plan),
+            Purpose::Host(r) => self.begin_host(ticket, &r, plan),
             Purpose::Runs(_) if self.disks.too_many() => Err(Lost),
             Purpose::Runs(runs) => self.begin_runs(ticket, runs, plan),
             Purpose::Task(Task::Rebuild(group)) => {
@@ -172,13 +171,7 @@ impl Dvs {
         }
     }
 
-    fn begin_host(
-        &mut self,
-        now: SimTime,
-        ticket: Ticket,
-        r: &HostRequest,
-        plan: &mut MemberPlan,
-    ) -> Result<(), Lost> {
+    fn begin_host(&mut self, ticket: Ticket, r: &HostRequest, plan: &mut MemberPlan) -> Result<(), Lost> {
         if !matches!(r.op, HostOp::Append | HostOp::Zone(_)) {
             self.touch(self.groups_of(&r.lba.span(r.blocks)));
         }
@@ -188,7 +181,7 @@ impl Dvs {
             HostOp::Write | HostOp::Discard if self.disks.too_many() => return Err(Lost),
             HostOp::Write => return self.begin_write(ticket, r, plan),
             HostOp::Discard => {
-                self.unmap(now, r, plan);
+                self.unmap(r, plan);
                 return self.begin_write(ticket, r, plan);
             }
             HostOp::Flush => {
@@ -211,7 +204,7 @@ impl Dvs {
     }
 
     /// A read of a phase got nothing. Where a disk died meanwhile, the operation, which has written nothing yet, begins again without it.
-    fn restart(&mut self, now: SimTime, ticket: Ticket, operation: Operation, plan: &mut MemberPlan) {
+    fn restart(&mut self, ticket: Ticket, operation: Operation, plan: &mut MemberPlan) {
         let (purpose, changes) = match operation {
             Operation::ReadTables(purpose, changes) => (purpose, changes),
             Operation::Read(op) => (Purpose::Host(op.request), op.changes),
@@ -221,7 +214,7 @@ impl Dvs {
             Operation::Simple => return plan.end(ticket),
         };
         if changes != self.disks.changes() {
-            return self.begin(now, ticket, purpose, plan);
+            return self.begin(ticket, purpose, plan);
         }
         self.refuse(ticket, purpose.task(), plan);
     }
@@ -254,11 +247,11 @@ impl Array for Dvs {
         self.groups.prefetch(group);
     }
 
-    fn start(&mut self, now: SimTime, ticket: Ticket, work: &Work, plan: &mut MemberPlan) {
+    fn start(&mut self, ticket: Ticket, work: &Work, plan: &mut MemberPlan) {
         match work {
-            Work::Host(r) => self.begin(now, ticket, Purpose::Host(*r), plan),
+            Work::Host(r) => self.begin(ticket, Purpose::Host(*r), plan),
             Work::Job(job) => match Task::of(*job) {
-                Some(task) => self.begin(now, ticket, Purpose::Task(task), plan),
+                Some(task) => self.begin(ticket, Purpose::Task(task), plan),
                 None => plan.end(ticket),
             },
         }
@@ -268,8 +261,8 @@ impl Array for Dvs {
         true
     }
 
-    fn start_runs(&mut self, now: SimTime, ticket: Ticket, runs: &[Range<u64>], plan: &mut MemberPlan) {
-        self.begin(now, ticket, Purpose::Runs(runs.to_vec()), plan);
+    fn start_runs(&mut self, ticket: Ticket, runs: &[Range<u64>], plan: &mut MemberPlan) {
+        self.begin(ticket, Purpose::Runs(runs.to_vec()), plan);
     }
 
     fn ripe(&self, runs: &[Range<u64>]) -> Option<Vec<Range<u64>>> {
@@ -284,18 +277,18 @@ impl Array for Dvs {
         Some(Blocks(self.shape.logical * self.shape.chunk))
     }
 
-    fn complete(&mut self, now: SimTime, phase: Phase, plan: &mut MemberPlan) {
+    fn complete(&mut self, phase: Phase, plan: &mut MemberPlan) {
         let ticket = phase.ticket;
         match self.operations.take(ticket) {
-            Some(op) if phase.lost => self.restart(now, ticket, op, plan),
+            Some(op) if phase.lost => self.restart(ticket, op, plan),
             Some(op) if phase.busy && op.is_begun_collection() => {
                 self.collecting = false;
                 self.counts.given_up += 1;
                 plan.end(ticket);
             }
-            Some(Operation::ReadTables(purpose, _)) => self.begin_with_tables(now, ticket, purpose, plan),
-            Some(Operation::Write(op)) => self.go_on_with_write(now, op, plan),
-            Some(Operation::Rebuild(op)) => self.go_on_with_rebuild(now, ticket, op, plan),
+            Some(Operation::ReadTables(purpose, _)) => self.begin_with_tables(ticket, purpose, plan),
+            Some(Operation::Write(op)) => self.go_on_with_write(op, plan),
+            Some(Operation::Rebuild(op)) => self.go_on_with_rebuild(ticket, op, plan),
             Some(Operation::Read(op)) => {
                 deliver_lost(&op.lost, ticket, plan);
                 plan.end(ticket);
@@ -304,19 +297,19 @@ impl Array for Dvs {
         }
     }
 
-    fn failed(&mut self, _: SimTime, member: MemberId, plan: &mut MemberPlan) {
+    fn failed(&mut self, member: MemberId, plan: &mut MemberPlan) {
         self.disks.failed(member, plan);
     }
 
-    fn replaced(&mut self, now: SimTime, member: MemberId, plan: &mut MemberPlan) {
-        let (rebuild, empty) = (self.rebuilds(now), self.empty_groups());
+    fn replaced(&mut self, member: MemberId, plan: &mut MemberPlan) {
+        let (rebuild, empty) = (self.rebuilds(plan.now()), self.empty_groups());
         let begun = |disk| {
             let mut rebuild = rebuild(disk);
             empty.into_iter().for_each(|group| _ = rebuild.finished(group));
             rebuild
         };
         self.disks.replace(member, begun, plan);
-        self.tables_gone(now, u64::from(member.0));
+        self.tables_gone(plan.now(), u64::from(member.0));
     }
 
     fn rebuildable(&self, member: MemberId) -> bool {
@@ -335,12 +328,12 @@ impl Array for Dvs {
         self.dirty_tables.due.into_iter().chain(next).min()
     }
 
-    fn wake(&mut self, now: SimTime, plan: &mut MemberPlan) {
-        if self.dirty_tables.due.is_some_and(|due| due <= now) {
+    fn wake(&mut self, plan: &mut MemberPlan) {
+        if self.dirty_tables.due.is_some_and(|due| due <= plan.now()) {
             self.dirty_tables.due = None;
             return plan.job(Task::WriteTables(0));
         }
-        if let Some(group) = self.disks.begin(now, SimTime::ZERO) {
+        if let Some(group) = self.disks.begin(plan.now(), SimTime::ZERO) {
             return plan.job(Task::Rebuild(group));
         }
         if let Some((_, group)) = self.victims.last() {

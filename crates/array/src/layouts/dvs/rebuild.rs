@@ -54,15 +54,9 @@ impl Dvs {
     }
 
     /// A phase of a rebuild is over: the target is written, or all is done.
-    pub(super) fn go_on_with_rebuild(
-        &mut self,
-        now: SimTime,
-        ticket: Ticket,
-        mut op: RebuildOp,
-        plan: &mut MemberPlan,
-    ) {
+    pub(super) fn go_on_with_rebuild(&mut self, ticket: Ticket, mut op: RebuildOp, plan: &mut MemberPlan) {
         let Some(sources) = op.sources.take() else {
-            self.disks.rebuilt(now, op.group, op.changes, plan);
+            self.disks.rebuilt(op.group, op.changes, plan);
             return plan.end(ticket);
         };
         match self.write_rebuilt(ticket, op.group, &sources, plan) {
@@ -83,7 +77,7 @@ impl Dvs {
             return true;
         }
         let (lba, blocks) = (Lba(self.shape.start(group)), Blocks(n * chunk));
-        let request = HostRequest { why: Cause::Rebuild, ..HostRequest::new(HostOp::Write, lba, blocks) };
+        let request = HostRequest::new(HostOp::Write, lba, blocks).because(Cause::Rebuild);
         plan.ask(ticket, MemberId(disk as u32), request, |out| {
             for at in 0..n {
                 let stripe = tables.stripe_at(ChunkPlace { disk, at }).unwrap_or_default();

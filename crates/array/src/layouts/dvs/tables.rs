@@ -75,7 +75,7 @@ impl Dvs {
         let Some((zone, runs)) = runs.filter(|(_, runs)| !runs.is_empty()) else { return plan.end(ticket) };
         for TableRun { member, lba, tables } in runs {
             let blocks = Blocks(tables * zone.table);
-            let write = HostRequest { why: Cause::Metadata, ..HostRequest::new(HostOp::Write, lba, blocks) };
+            let write = HostRequest::new(HostOp::Write, lba, blocks).because(Cause::Metadata);
             plan.ask(ticket, member, write, |p| p.push(blocks, End::Records));
             self.dirty_tables.written += tables;
             self.dirty_tables.writes += 1;
@@ -119,8 +119,8 @@ mod tests {
 
     /// Does all phases of a work; what was asked of the disks: member, first block, blocks, cause.
     fn carry_out(dvs: &mut Dvs, now: SimTime, work: Work) -> Vec<(u32, u64, u64, Cause)> {
-        let (ticket, mut plan, mut asked) = (Ticket(0), MemberPlan::new(true), Vec::new());
-        dvs.start(now, ticket, &work, &mut plan);
+        let (ticket, mut plan, mut asked) = (Ticket(0), MemberPlan::at(now), Vec::new());
+        dvs.start(ticket, &work, &mut plan);
         while !plan.ops().is_empty() {
             asked.extend(
                 plan.ops()
@@ -128,7 +128,7 @@ mod tests {
                     .map(|op| (op.member.0, op.request.lba.0, op.request.blocks.0, op.request.why)),
             );
             plan.clear();
-            dvs.complete(now, Phase { ticket, lost: false, untaken: None, busy: false }, &mut plan);
+            dvs.complete(Phase { ticket, lost: false, untaken: None, busy: false }, &mut plan);
         }
         asked
     }
@@ -150,8 +150,8 @@ mod tests {
         carry_out(&mut dvs, at(20), write(2));
         carry_out(&mut dvs, at(30), write(50));
         assert_eq!(dvs.wake_at(None), Some(at(1010)));
-        let mut plan = MemberPlan::new(true);
-        dvs.wake(at(1010), &mut plan);
+        let mut plan = MemberPlan::at(at(1010));
+        dvs.wake(&mut plan);
         assert_eq!(plan.jobs(), [write_tables()]);
         // Group 4 on the disks begins at block 32 and ends at 40; its last chunk is 38 and 39.
         let asked = carry_out(&mut dvs, at(1010), Work::Job(write_tables()));

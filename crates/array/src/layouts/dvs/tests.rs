@@ -16,17 +16,13 @@ fn dvs(length: u64, zone: bool, options: impl FnOnce(&mut DvsOptions)) -> Dvs {
 
 /// Does all phases of a work; what was asked of the disks for the tables: disk, first block, blocks.
 fn carry_out(dvs: &mut Dvs, ms: u64, work: Work) -> Vec<(u32, u64, u64)> {
-    let (ticket, mut plan, mut asked) = (Ticket(0), MemberPlan::new(true), Vec::new());
-    dvs.start(SimTime::from_ms(ms), ticket, &work, &mut plan);
+    let (ticket, mut plan, mut asked) = (Ticket(0), MemberPlan::at(SimTime::from_ms(ms)), Vec::new());
+    dvs.start(ticket, &work, &mut plan);
     while !plan.ops().is_empty() {
         let tables = plan.ops().iter().filter(|op| op.request.why == Cause::Metadata);
         asked.extend(tables.map(|op| (op.member.0, op.request.lba.0, op.request.blocks.0)));
         plan.clear();
-        dvs.complete(
-            SimTime::from_ms(ms),
-            Phase { ticket, lost: false, untaken: None, busy: false },
-            &mut plan,
-        );
+        dvs.complete(Phase { ticket, lost: false, untaken: None, busy: false }, &mut plan);
     }
     asked
 }
@@ -39,8 +35,8 @@ fn host(op: HostOp, lba: u64, blocks: u64) -> Work {
 /// The group that is collected next.
 fn next(dvs: &mut Dvs) -> Option<u64> {
     dvs.wake_at(Some(SimTime::ZERO))?;
-    let mut plan = MemberPlan::new(true);
-    dvs.wake(SimTime::from_ms(50), &mut plan);
+    let mut plan = MemberPlan::at(SimTime::from_ms(50));
+    dvs.wake(&mut plan);
     dvs.collecting = false;
     plan.jobs().first().map(|job| job.of)
 }
@@ -99,11 +95,11 @@ fn stripes_are_filled_with_chunks_that_are_in_no_other() {
     assert_eq!(dvs.counts.filled, 0);
     let mut dvs = self::dvs(8, false, |o| o.stripes = Stripes::Fill);
     carry_out(&mut dvs, 1, host(HostOp::Write, 0, 6));
-    let (now, ticket, mut plan) = (SimTime::from_ms(1), Ticket(0), MemberPlan::new(true));
-    dvs.start_runs(now, ticket, &[0..2, 4..6], &mut plan);
+    let (ticket, mut plan) = (Ticket(0), MemberPlan::at(SimTime::from_ms(1)));
+    dvs.start_runs(ticket, &[0..2, 4..6], &mut plan);
     while !plan.ops().is_empty() {
         plan.clear();
-        dvs.complete(now, Phase { ticket, lost: false, untaken: None, busy: false }, &mut plan);
+        dvs.complete(Phase { ticket, lost: false, untaken: None, busy: false }, &mut plan);
     }
     assert_eq!(dvs.counts.filled, 1);
 }
@@ -113,10 +109,10 @@ fn stripes_are_filled_with_chunks_that_are_in_no_other() {
 fn collections_in_idle_time_go_through_the_journal() {
     let mut dvs = dvs(8, false, |o| o.journal = true);
     (0..2).for_each(|_| _ = carry_out(&mut dvs, 1, host(HostOp::Write, 0, 4)));
-    let (now, ticket, mut plan) = (SimTime::from_ms(1), Ticket(0), MemberPlan::new(true));
-    dvs.start(now, ticket, &Work::Job(Task::Collect(0).into()), &mut plan);
+    let (ticket, mut plan) = (Ticket(0), MemberPlan::at(SimTime::from_ms(1)));
+    dvs.start(ticket, &Work::Job(Task::Collect(0).into()), &mut plan);
     plan.clear();
-    dvs.complete(now, Phase { ticket, lost: false, untaken: None, busy: false }, &mut plan);
+    dvs.complete(Phase { ticket, lost: false, untaken: None, busy: false }, &mut plan);
     let asked: Vec<_> =
         plan.ops().iter().map(|op| (op.member.0, op.request.op, op.request.blocks.0)).collect();
     assert_eq!(asked, [(3, HostOp::Write, 4)]);
@@ -125,22 +121,22 @@ fn collections_in_idle_time_go_through_the_journal() {
 /// While it reads, a collection in idle time is given up when the host is back, and may begin again; once it writes, it goes on.
 #[test]
 fn a_collection_is_given_up_when_the_host_is_back_before_it_writes() {
-    let (now, ticket) = (SimTime::from_ms(1), Ticket(0));
+    let ticket = Ticket(0);
     for after in [0, 1] {
         let mut dvs = dvs(8, false, |_| {});
         (0..2).for_each(|_| _ = carry_out(&mut dvs, 1, host(HostOp::Write, 0, 4)));
-        let mut plan = MemberPlan::new(true);
-        dvs.wake(now, &mut plan);
+        let mut plan = MemberPlan::at(SimTime::from_ms(1));
+        dvs.wake(&mut plan);
         let job = plan.jobs()[0];
         plan.clear();
-        dvs.start(now, ticket, &Work::Job(job), &mut plan);
+        dvs.start(ticket, &Work::Job(job), &mut plan);
         for _ in 0..after {
             plan.clear();
-            dvs.complete(now, Phase { ticket, lost: false, untaken: None, busy: false }, &mut plan);
+            dvs.complete(Phase { ticket, lost: false, untaken: None, busy: false }, &mut plan);
         }
         assert_eq!(plan.ops().iter().any(|op| op.request.op == HostOp::Write), after == 1);
         plan.clear();
-        dvs.complete(now, Phase { ticket, lost: false, untaken: None, busy: true }, &mut plan);
+        dvs.complete(Phase { ticket, lost: false, untaken: None, busy: true }, &mut plan);
         assert!(plan.ops().is_empty());
         assert_eq!((dvs.counts.given_up, dvs.counts.background), [(1, 0), (0, 1)][after]);
         assert_eq!((dvs.collecting, next(&mut dvs)), (false, [Some(0), None][after]));
@@ -157,11 +153,12 @@ fn a_fresh_disk_gets_its_tables() {
         carry_out(&mut dvs, 1001, Work::Job(Task::WriteTables(0).into())),
         [(0, 38, 2), (1, 38, 1), (2, 38, 1)]
     );
-    let mut plan = MemberPlan::new(true);
-    dvs.failed(SimTime::from_ms(1002), MemberId(1), &mut plan);
+    let mut plan = MemberPlan::at(SimTime::from_ms(1002));
+    dvs.failed(MemberId(1), &mut plan);
     (0..2).for_each(|g| _ = carry_out(&mut dvs, 1003, host(HostOp::Write, g * 16, 2)));
     assert_eq!(carry_out(&mut dvs, 2003, Work::Job(Task::WriteTables(0).into())), [(0, 38, 1)]);
-    dvs.replaced(SimTime::from_ms(2004), MemberId(1), &mut plan);
+    plan.begin(SimTime::from_ms(2004));
+    dvs.replaced(MemberId(1), &mut plan);
     assert_eq!(dvs.dirty_tables.due, Some(SimTime::from_ms(3004)));
     // It does not answer before some of it is rebuilt; then the tables are written.
     assert_eq!(dvs.dirty_tables.groups, BTreeSet::from([1]));

@@ -8,7 +8,7 @@ use super::{Dvs, Stripes};
 use crate::layouts::chunks::{Chunk, Lost, missing};
 use crate::{MemberPlan, Ticket};
 use smrlab_stl::{Cause, HostRequest};
-use smrlab_units::{Blocks, HostOp, Lba, SimTime};
+use smrlab_units::{Blocks, HostOp, Lba};
 use std::collections::BTreeSet;
 use std::ops::Range;
 
@@ -112,21 +112,21 @@ impl Dvs {
     }
 
     /// Chunks that a discard takes as a whole hold nothing any more.
-    pub(super) fn unmap(&mut self, now: SimTime, r: &HostRequest, plan: &mut MemberPlan) {
+    pub(super) fn unmap(&mut self, r: &HostRequest, plan: &mut MemberPlan) {
         for (group, lcn, part, _) in self.chunks(r.lba.span(r.blocks)) {
             let whole = part == (0..self.shape.chunk);
             if whole && self.group(group).is_some_and(|g| g.place(lcn).is_some()) {
                 self.unlist(group);
                 self.group_mut(group).unmap(lcn);
                 self.list(group);
-                self.table_changed(now, group);
+                self.table_changed(plan.now(), group);
                 plan.record(&TableChange::Unmap { group, lcn });
             }
         }
     }
 
     /// A phase of a write is over: plans the next one.
-    pub(super) fn go_on_with_write(&mut self, now: SimTime, op: Box<WriteOp>, plan: &mut MemberPlan) {
+    pub(super) fn go_on_with_write(&mut self, op: Box<WriteOp>, plan: &mut MemberPlan) {
         match op.phase {
             WritePhase::ReadOld => self.write(op, plan),
             WritePhase::AwaitPlaces => self.wait(op),
@@ -134,7 +134,7 @@ impl Dvs {
                 self.journal_holds(&op, plan);
                 self.write(op, plan);
             }
-            WritePhase::WriteStripes => self.stripes_written(now, op, plan),
+            WritePhase::WriteStripes => self.stripes_written(op, plan),
         }
     }
 
@@ -166,9 +166,9 @@ impl Dvs {
 
     /// Stripes are written: the tables have them, and what the journal had no room for follows. The work is refused where too many
     /// disks died meanwhile.
-    fn stripes_written(&mut self, now: SimTime, mut op: Box<WriteOp>, plan: &mut MemberPlan) {
+    fn stripes_written(&mut self, mut op: Box<WriteOp>, plan: &mut MemberPlan) {
         let background = op.purpose.task().is_some();
-        op.groups.iter().for_each(|write| self.commit(now, write, background, plan));
+        op.groups.iter().for_each(|write| self.commit(write, background, plan));
         self.collecting &= !op.purpose.is_idle_collection();
         self.use_free_places(plan);
         if op.rest.is_empty() {
@@ -183,7 +183,7 @@ impl Dvs {
     }
 
     /// The new stripes of a group hold.
-    fn commit(&mut self, now: SimTime, write: &GroupWrite, background: bool, plan: &mut MemberPlan) {
+    fn commit(&mut self, write: &GroupWrite, background: bool, plan: &mut MemberPlan) {
         let (group, shape) = (write.group, self.shape);
         self.unlist(group);
         if write.collect {
@@ -199,7 +199,7 @@ impl Dvs {
             tables.append(stripe);
         }
         self.list(group);
-        self.table_changed(now, group);
+        self.table_changed(plan.now(), group);
         self.count(write, background);
     }
 

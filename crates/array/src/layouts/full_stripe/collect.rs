@@ -6,12 +6,12 @@ use super::{FullStripe, Task};
 use crate::layouts::chunks::{Chunk, Lost};
 use crate::{MemberPlan, Ticket};
 use smrlab_stl::Cause;
-use smrlab_units::{Blocks, SimTime};
+use smrlab_units::Blocks;
 use std::collections::BTreeMap;
 
 impl FullStripe {
     /// Reads the next live chunks of the group with fewest of them.
-    pub(super) fn start_collect(&mut self, now: SimTime, ticket: Ticket, plan: &mut MemberPlan) {
+    pub(super) fn start_collect(&mut self, ticket: Ticket, plan: &mut MemberPlan) {
         let chosen = self.victim.filter(|v| self.table.group(*v).is_some_and(|g| g.live > 0));
         let Some(victim) = chosen.or_else(|| self.table.victim()) else {
             (self.victim, self.collecting) = (None, false);
@@ -36,13 +36,13 @@ impl FullStripe {
                     (self.stuck, self.collecting) = (true, false);
                     self.over(ticket, &op);
                     plan.end(ticket);
-                    return self.go_on(now, plan);
+                    return self.go_on(plan);
                 }
             }
         }
         plan.cleaning("group-collection", ticket, Blocks(batch.len() as u64 * self.shape.chunk));
         op.purpose = Purpose::Collect(batch.into_iter().collect());
-        self.first_phase(now, ticket, op, Cause::Clean, plan);
+        self.first_phase(ticket, op, Cause::Clean, plan);
     }
 
     /// The first live chunks of a group, as many as are moved at a time, and where they are.

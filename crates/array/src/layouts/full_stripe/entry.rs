@@ -45,13 +45,12 @@ and neither how it collects nor what it does with less than a stripe.",
     ],
     capabilities: Capabilities { losses: 1, survives_cut: true, discards: true },
     takes: Takes::Both,
-    conventional: |_| None,
-    build: |context, values| {
+    ..ArrayEntry::new(|context, values| {
         let stripes = if values.text("stripes") == Some("wait") { Stripes::Wait } else { Stripes::Pad };
         let unit = values.size("rebuild_unit", context.least()).unwrap_or(Blocks(2048));
         let asked = Asked { stripes, reserve: values.share("overprovision").unwrap_or(0.15), unit };
         built(context, values, &asked)
-    },
+    })
 };
 
 /// Chunks that are moved at a time.

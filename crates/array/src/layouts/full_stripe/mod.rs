@@ -142,7 +142,7 @@ impl FullStripe {
         cut(&blocks, self.shape.chunk)
     }
 
-    fn start_host(&mut self, now: SimTime, ticket: Ticket, r: &HostRequest, plan: &mut MemberPlan) {
+    fn start_host(&mut self, ticket: Ticket, r: &HostRequest, plan: &mut MemberPlan) {
         let done = match r.op {
             HostOp::Append | HostOp::Zone(_) => return plan.refuse(ticket, Refusal::Unsupported),
             HostOp::Flush => {
@@ -155,7 +155,7 @@ impl FullStripe {
             }
             HostOp::Read => self.read(ticket, r, plan),
             HostOp::Write | HostOp::Discard if self.disks.too_many() => Err(Lost),
-            HostOp::Write | HostOp::Discard => self.start_write(now, ticket, Purpose::Host(*r), plan),
+            HostOp::Write | HostOp::Discard => self.start_write(ticket, Purpose::Host(*r), plan),
         };
         if done == Err(Lost) {
             plan.refuse(ticket, Refusal::Lost);
@@ -163,12 +163,12 @@ impl FullStripe {
     }
 
     /// A read of a phase got nothing, because its disk died: nothing was written yet, so that the same begins again without that disk.
-    fn restart(&mut self, now: SimTime, ticket: Ticket, op: &Operation, plan: &mut MemberPlan) {
+    fn restart(&mut self, ticket: Ticket, op: &Operation, plan: &mut MemberPlan) {
         self.over(ticket, op);
         let same = op.changes == self.disks.changes();
         match &op.purpose {
             Purpose::Rebuild(unit) if !same && self.disks.is_own(op.changes) => {
-                self.rebuild(now, ticket, *unit, plan);
+                self.rebuild(ticket, *unit, plan);
             }
             Purpose::Rebuild(_) => {
                 if same {
@@ -178,8 +178,8 @@ impl FullStripe {
             }
             Purpose::Collect(_) => self.collected(ticket, plan),
             _ if same => plan.refuse(ticket, Refusal::Lost),
-            Purpose::Host(r) => self.start_host(now, ticket, r, plan),
-            Purpose::Runs(runs) => self.start_runs(now, ticket, runs, plan),
+            Purpose::Host(r) => self.start_host(ticket, r, plan),
+            Purpose::Runs(runs) => self.start_runs(ticket, runs, plan),
         }
     }
 
@@ -223,12 +223,12 @@ impl Array for FullStripe {
         }
     }
 
-    fn start(&mut self, now: SimTime, ticket: Ticket, work: &Work, plan: &mut MemberPlan) {
+    fn start(&mut self, ticket: Ticket, work: &Work, plan: &mut MemberPlan) {
         match work {
-            Work::Host(r) => self.start_host(now, ticket, r, plan),
+            Work::Host(r) => self.start_host(ticket, r, plan),
             Work::Job(job) => match Task::of(*job) {
-                Some(Task::Rebuild(unit)) => self.rebuild(now, ticket, unit, plan),
-                Some(Task::Collect(_)) => self.start_collect(now, ticket, plan),
+                Some(Task::Rebuild(unit)) => self.rebuild(ticket, unit, plan),
+                Some(Task::Collect(_)) => self.start_collect(ticket, plan),
                 None => plan.end(ticket),
             },
         }
@@ -238,10 +238,9 @@ impl Array for FullStripe {
         true
     }
 
-    fn start_runs(&mut self, now: SimTime, ticket: Ticket, runs: &[Range<u64>], plan: &mut MemberPlan) {
+    fn start_runs(&mut self, ticket: Ticket, runs: &[Range<u64>], plan: &mut MemberPlan) {
         self.hand = runs.last().map_or(0, |r| r.end.div_ceil(self.shape.chunk));
-        if self.disks.too_many()
-            || self.start_write(now, ticket, Purpose::Runs(runs.to_vec()), plan) == Err(Lost)
+        if self.disks.too_many() || self.start_write(ticket, Purpose::Runs(runs.to_vec()), plan) == Err(Lost)
         {
             plan.refuse(ticket, Refusal::Lost);
         }
@@ -256,43 +255,43 @@ impl Array for FullStripe {
         (self.options.stripes == Stripes::Wait).then(|| self.host_blocks())
     }
 
-    fn complete(&mut self, now: SimTime, phase: Phase, plan: &mut MemberPlan) {
+    fn complete(&mut self, phase: Phase, plan: &mut MemberPlan) {
         let ticket = phase.ticket;
         let Some(op) = self.operations.take(ticket) else { return plan.end(ticket) };
         if phase.lost {
-            self.restart(now, ticket, &op, plan);
-            return self.go_on(now, plan);
+            self.restart(ticket, &op, plan);
+            return self.go_on(plan);
         }
         match (op.stage, &op.purpose) {
             (Stage::Last, _) => self.deliver(ticket, &op, plan),
             (Stage::ReadOld, Purpose::Rebuild(unit)) => {
                 let unit = *unit;
-                self.write_rebuilt(now, ticket, op, unit, plan);
+                self.write_rebuilt(ticket, op, unit, plan);
             }
             (Stage::Write, Purpose::Rebuild(unit)) => {
                 self.over(ticket, &op);
-                self.disks.rebuilt(now, *unit, op.changes, plan);
+                self.disks.rebuilt(*unit, op.changes, plan);
                 plan.end(ticket);
             }
-            (Stage::ReadOld, _) => self.write(now, ticket, op, plan),
+            (Stage::ReadOld, _) => self.write(ticket, op, plan),
             (Stage::Write, _)
                 if phase.untaken.is_some_and(|why| why != Refusal::Lost)
                     || (op.changes != self.disks.changes() && self.disks.too_many()) =>
             {
                 self.turned_down(ticket, &op, plan);
             }
-            (Stage::Write, _) => self.written(now, ticket, op, plan),
+            (Stage::Write, _) => self.written(ticket, op, plan),
             (Stage::Room | Stage::Turn, _) => self.operations.put(ticket, op),
         }
-        self.go_on(now, plan);
+        self.go_on(plan);
     }
 
-    fn failed(&mut self, _: SimTime, member: MemberId, plan: &mut MemberPlan) {
+    fn failed(&mut self, member: MemberId, plan: &mut MemberPlan) {
         self.disks.failed(member, plan);
     }
 
-    fn replaced(&mut self, now: SimTime, member: MemberId, plan: &mut MemberPlan) {
-        self.replace(now, member, plan);
+    fn replaced(&mut self, member: MemberId, plan: &mut MemberPlan) {
+        self.replace(member, plan);
     }
 
     fn rebuildable(&self, member: MemberId) -> bool {
@@ -317,8 +316,8 @@ impl Array for FullStripe {
         self.disks.next_at(self.options.depth)
     }
 
-    fn wake(&mut self, now: SimTime, plan: &mut MemberPlan) {
-        if let Some(unit) = self.disks.begin(now, SimTime::ZERO) {
+    fn wake(&mut self, plan: &mut MemberPlan) {
+        if let Some(unit) = self.disks.begin(plan.now(), SimTime::ZERO) {
             plan.job(Task::Rebuild(unit));
         }
     }

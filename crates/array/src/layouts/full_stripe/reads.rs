@@ -60,7 +60,7 @@ impl FullStripe {
             op.missing.push(LostPiece { host, blocks: n, slots });
         }
         ask(ticket, r, direct, plan);
-        self.read_slots(ticket, &HostRequest { why: Cause::Parity, ..*r }, op, plan);
+        self.read_slots(ticket, &r.because(Cause::Parity), op, plan);
         Ok(())
     }
 }

@@ -15,12 +15,12 @@ use std::ops::Range;
 
 impl FullStripe {
     /// A fresh disk takes the place of a dead one: what is appended from here on is in groups of which it gets all.
-    pub(super) fn replace(&mut self, now: SimTime, member: MemberId, plan: &mut MemberPlan) {
+    pub(super) fn replace(&mut self, member: MemberId, plan: &mut MemberPlan) {
         if !self.disks.rebuildable(member) {
             return;
         }
         self.table.seal_all();
-        let rebuild = begin(&self.table, &self.shape, self.seed, now)(u64::from(member.0));
+        let rebuild = begin(&self.table, &self.shape, self.seed, plan.now())(u64::from(member.0));
         self.disks.replace(member, |_| rebuild, plan);
     }
 
@@ -33,7 +33,7 @@ impl FullStripe {
     }
 
     /// Reads what a unit of the replaced disk is made from.
-    pub(super) fn rebuild(&mut self, now: SimTime, ticket: Ticket, unit: u64, plan: &mut MemberPlan) {
+    pub(super) fn rebuild(&mut self, ticket: Ticket, unit: u64, plan: &mut MemberPlan) {
         let mut op = Operation::new(Purpose::Rebuild(unit), self.disks.changes());
         let Some(target) = self.disks.target() else { return plan.end(ticket) };
         let (group, places) = self.places(target, unit);
@@ -55,9 +55,9 @@ impl FullStripe {
         }
         self.pin(&mut op, group);
         if op.reads.is_empty() {
-            return self.write_rebuilt(now, ticket, op, unit, plan);
+            return self.write_rebuilt(ticket, op, unit, plan);
         }
-        let like = HostRequest { why: Cause::Rebuild, ..HostRequest::new(HostOp::Read, Lba(0), Blocks(0)) };
+        let like = HostRequest::new(HostOp::Read, Lba(0), Blocks(0)).because(Cause::Rebuild);
         self.read_slots(ticket, &like, &op, plan);
         self.operations.put(ticket, op);
     }
@@ -77,7 +77,6 @@ impl FullStripe {
     /// Writes a unit of the replaced disk; where a cut left a hole, zeroes.
     pub(super) fn write_rebuilt(
         &mut self,
-        now: SimTime,
         ticket: Ticket,
         mut op: Operation,
         unit: u64,
@@ -90,20 +89,15 @@ impl FullStripe {
         let (group, places) = self.places(target, unit);
         if places.is_empty() {
             self.over(ticket, &op);
-            self.disks.rebuilt(now, unit, op.changes, plan);
+            self.disks.rebuilt(unit, op.changes, plan);
             return plan.end(ticket);
         }
         let chunk = self.shape.chunk;
         let blocks = places.start * chunk..places.end * chunk;
         self.advance(ticket, target, group, blocks.clone(), plan);
-        let write = HostRequest {
-            why: Cause::Rebuild,
-            ..HostRequest::new(
-                HostOp::Write,
-                Lba(self.shape.start(group) + blocks.start),
-                Blocks(blocks.end - blocks.start),
-            )
-        };
+        let lba = Lba(self.shape.start(group) + blocks.start);
+        let length = Blocks(blocks.end - blocks.start);
+        let write = HostRequest::new(HostOp::Write, lba, length).because(Cause::Rebuild);
         let stripes = self.stripes_at(group, target, &places);
         // In the order in which they were read.
         let mut slots = 0..;

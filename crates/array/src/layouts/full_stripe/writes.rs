@@ -8,7 +8,7 @@ use crate::layouts::chunks::{Chunk, Lost, missing, pieces};
 use crate::plan::Parts;
 use crate::{Array as _, End, MemberId, MemberPlan, Ticket};
 use smrlab_stl::{Cause, HostRequest, Refusal};
-use smrlab_units::{Blocks, HostOp, Lba, SimTime, ZoneAction};
+use smrlab_units::{Blocks, HostOp, Lba, ZoneAction};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -23,7 +23,6 @@ impl FullStripe {
     /// Begins a write of the host's or a discard, of which parts of chunks are zeroes that are written.
     pub(super) fn start_write(
         &mut self,
-        now: SimTime,
         ticket: Ticket,
         purpose: Purpose,
         plan: &mut MemberPlan,
@@ -47,7 +46,7 @@ impl FullStripe {
             self.over(ticket, &op);
             return Err(lost);
         }
-        self.first_phase(now, ticket, op, Cause::Fill, plan);
+        self.first_phase(ticket, op, Cause::Fill, plan);
         Ok(())
     }
 
@@ -89,32 +88,25 @@ impl FullStripe {
     }
 
     /// Reads what a work has to read, or writes at once.
-    pub(super) fn first_phase(
-        &mut self,
-        now: SimTime,
-        ticket: Ticket,
-        op: Operation,
-        why: Cause,
-        plan: &mut MemberPlan,
-    ) {
+    pub(super) fn first_phase(&mut self, ticket: Ticket, op: Operation, why: Cause, plan: &mut MemberPlan) {
         if op.reads.is_empty() {
-            return self.write(now, ticket, op, plan);
+            return self.write(ticket, op, plan);
         }
-        let like = HostRequest { why, ..HostRequest::new(HostOp::Read, Lba(0), Blocks(0)) };
+        let like = HostRequest::new(HostOp::Read, Lba(0), Blocks(0)).because(why);
         self.read_slots(ticket, &like, &op, plan);
         self.operations.put(ticket, op);
     }
 
     /// Writes as many of the chunks that are left as there is room for; where there is none the work waits for a free group.
-    pub(super) fn write(&mut self, now: SimTime, ticket: Ticket, mut op: Operation, plan: &mut MemberPlan) {
+    pub(super) fn write(&mut self, ticket: Ticket, mut op: Operation, plan: &mut MemberPlan) {
         if op.left.is_empty() {
             self.over(ticket, &op);
             plan.end(ticket);
-            return self.go_on(now, plan);
+            return self.go_on(plan);
         }
         let stream = if matches!(op.purpose, Purpose::Collect(_)) { Stream::Cold } else { Stream::Host };
         while !op.left.is_empty() {
-            let Some(stripe) = self.stripe(now, stream, &op, plan) else { break };
+            let Some(stripe) = self.stripe(stream, &op, plan) else { break };
             let n = stripe.cells.iter().filter(|c| matches!(c.holds, Holds::Chunk(_))).count();
             op.chunks.extend(op.left.drain(..n));
             op.stripes.push(stripe);
@@ -135,13 +127,7 @@ impl FullStripe {
     }
 
     /// The next stripe of a work, in a group that is opened for it where there is none.
-    fn stripe(
-        &mut self,
-        now: SimTime,
-        stream: Stream,
-        op: &Operation,
-        plan: &mut MemberPlan,
-    ) -> Option<Stripe> {
+    fn stripe(&mut self, stream: Stream, op: &Operation, plan: &mut MemberPlan) -> Option<Stripe> {
         let most = self.shape.disks as usize - 1;
         let lcns: Vec<u64> = op.left.iter().take(most).map(|c| c.lcn).collect();
         let full = self.options.stripes != Stripes::Variable;
@@ -149,14 +135,14 @@ impl FullStripe {
             return Some(stripe);
         }
         if let Some(opened) = self.table.open(stream) {
-            self.opened(now, opened, plan);
+            self.opened(opened, plan);
             return self.table.append(stream, &lcns, full);
         }
         self.table.append_anywhere(stream, &lcns, full)
     }
 
     /// A group is about to be filled: what it held is needed no more, and a disk that is rebuilt gets all of it from here on.
-    fn opened(&mut self, now: SimTime, opened: Opened, plan: &mut MemberPlan) {
+    fn opened(&mut self, opened: Opened, plan: &mut MemberPlan) {
         let Opened { group, was_used, needed } = opened;
         if needed {
             plan.fence();
@@ -165,7 +151,7 @@ impl FullStripe {
         plan.record(&Event::Opened(group));
         if self.disks.rebuild().is_some() {
             let first = self.shape.unit_of(group, 0);
-            (first..first + self.shape.units()).for_each(|unit| self.disks.filled(now, unit, plan));
+            (first..first + self.shape.units()).for_each(|unit| self.disks.filled(unit, plan));
         }
         if was_used && self.zones.is_empty() {
             self.resets.push(group);
@@ -177,7 +163,7 @@ impl FullStripe {
         let (shape, before) = (self.shape, plan.ops().len());
         for group in std::mem::take(&mut self.resets) {
             let (at, blocks) = (Lba(shape.start(group)), Blocks(shape.length * shape.chunk));
-            let reset = HostRequest { why: Cause::Clean, ..HostRequest::new(HostOp::Discard, at, blocks) };
+            let reset = HostRequest::new(HostOp::Discard, at, blocks).because(Cause::Clean);
             self.disks.answering().for_each(|disk| plan.ask(ticket, disk, reset, |_| {}));
         }
         let of: BTreeMap<u64, &Chunk> = op.chunks.iter().map(|c| (c.lcn, c)).collect();
@@ -240,14 +226,14 @@ impl FullStripe {
         if blocks.start == 0 && zone.written > 0 && !zone.anywhere {
             let (at, size) = (Lba(self.shape.start(group)), Blocks(self.shape.spacing));
             let reset = HostRequest::new(HostOp::Zone(ZoneAction::Reset), at, size);
-            plan.ask(ticket, MemberId(disk as u32), HostRequest { why: Cause::Metadata, ..reset }, |_| {});
+            plan.ask(ticket, MemberId(disk as u32), reset.because(Cause::Metadata), |_| {});
             self.counts.resets += 1;
         }
         zone.written = blocks.end;
     }
 
     /// The writes are done: the new stripes hold.
-    pub(super) fn written(&mut self, now: SimTime, ticket: Ticket, mut op: Operation, plan: &mut MemberPlan) {
+    pub(super) fn written(&mut self, ticket: Ticket, mut op: Operation, plan: &mut MemberPlan) {
         for stripe in std::mem::take(&mut op.stripes) {
             let wide = stripe.cells.iter().filter(|c| matches!(c.holds, Holds::Chunk(_))).count() as u64;
             *(if wide + 1 == self.shape.disks { &mut self.counts.full } else { &mut self.counts.partial }) +=
@@ -271,19 +257,19 @@ impl FullStripe {
             self.over(ticket, &op);
             return self.collected(ticket, plan);
         }
-        self.write(now, ticket, op, plan);
+        self.write(ticket, op, plan);
     }
 
     /// Works that waited go on: those for whose stripes there is room again, and rebuilds of groups that nothing is on its way to.
-    pub(super) fn go_on(&mut self, now: SimTime, plan: &mut MemberPlan) {
+    pub(super) fn go_on(&mut self, plan: &mut MemberPlan) {
         for ticket in std::mem::take(&mut self.parked) {
             let Some(op) = self.operations.take(ticket) else { continue };
             match op.purpose {
-                Purpose::Rebuild(unit) => self.rebuild(now, ticket, unit, plan),
-                Purpose::Host(r) if op.stage == Stage::Turn => self.start_host(now, ticket, &r, plan),
-                Purpose::Runs(runs) if op.stage == Stage::Turn => self.start_runs(now, ticket, &runs, plan),
+                Purpose::Rebuild(unit) => self.rebuild(ticket, unit, plan),
+                Purpose::Host(r) if op.stage == Stage::Turn => self.start_host(ticket, &r, plan),
+                Purpose::Runs(runs) if op.stage == Stage::Turn => self.start_runs(ticket, &runs, plan),
                 _ if self.stuck => self.refuse(ticket, &op, plan),
-                _ => self.write(now, ticket, op, plan),
+                _ => self.write(ticket, op, plan),
             }
         }
     }

@@ -3,7 +3,7 @@
 use super::shape::Shape;
 use super::{Mirror, Reads};
 use crate::Capabilities;
-use crate::entry::{ArrayContext, ArrayEntry, BuildResult, CHUNK, MOST_DISKS, Takes};
+use crate::entry::{ArrayContext, ArrayEntry, BuildResult, CHUNK, MOST_DISKS};
 use crate::layouts::rebuild;
 use smrlab_units::spec::{Kind, Param, Values, joined};
 
@@ -38,9 +38,7 @@ chunks after a server was killed or the host lost power, in the background, and 
         &rebuild::PARAMS,
     ]),
     capabilities: Capabilities { losses: 1, survives_cut: true, discards: true },
-    takes: Takes::Drives,
-    conventional: |_| None,
-    build,
+    ..ArrayEntry::new(build)
 };
 
 fn build(context: &ArrayContext<'_>, values: &Values) -> BuildResult {

@@ -211,12 +211,12 @@ impl Mirror {
     }
 
     /// Plans the reads of a task; answers whether it goes on.
-    fn read_sources(&mut self, now: SimTime, ticket: Ticket, task: Task, plan: &mut MemberPlan) -> bool {
+    fn read_sources(&mut self, ticket: Ticket, task: Task, plan: &mut MemberPlan) -> bool {
         let chunk = self.shape.chunk;
         match task {
             Task::Rebuild(unit) => match self.sources(unit) {
                 Some(all) if all.runs.is_empty() => {
-                    self.disks.rebuilt(now, unit, self.disks.changes(), plan);
+                    self.disks.rebuilt(unit, self.disks.changes(), plan);
                     false
                 }
                 Some(all) => {
@@ -253,7 +253,7 @@ impl Mirror {
         let write = |copy: Copied, why, ends: &[End], plan: &mut MemberPlan| {
             let blocks = Blocks(ends.len() as u64 * chunk);
             let r = HostRequest::new(HostOp::Write, Lba(copy.row * chunk), blocks);
-            plan.ask(ticket, MemberId(copy.disk as u32), HostRequest { why, ..r }, |out| {
+            plan.ask(ticket, MemberId(copy.disk as u32), r.because(why), |out| {
                 ends.iter().for_each(|end| out.push(Blocks(chunk), *end));
             });
         };
@@ -271,26 +271,19 @@ impl Mirror {
         }
     }
 
-    fn start_task(&mut self, now: SimTime, ticket: Ticket, task: Task, plan: &mut MemberPlan) {
-        match self.read_sources(now, ticket, task, plan) {
+    fn start_task(&mut self, ticket: Ticket, task: Task, plan: &mut MemberPlan) {
+        match self.read_sources(ticket, task, plan) {
             true => self.operations.put(ticket, (Operation::ReadSources(task), self.disks.changes())),
             false => plan.end(ticket),
         }
     }
 
     /// What was read is lost or out of date, because a disk died: the same without it, where that died just now.
-    fn restart(
-        &mut self,
-        now: SimTime,
-        ticket: Ticket,
-        operation: Operation,
-        changed: bool,
-        plan: &mut MemberPlan,
-    ) {
+    fn restart(&mut self, ticket: Ticket, operation: Operation, changed: bool, plan: &mut MemberPlan) {
         match operation {
             Operation::Host(r) if changed => self.start_host(ticket, &r, plan),
             Operation::ReadSources(task) | Operation::WriteTarget(task) if changed => {
-                self.start_task(now, ticket, task, plan)
+                self.start_task(ticket, task, plan)
             }
             Operation::Host(_) => plan.refuse(ticket, Refusal::Lost),
             Operation::ReadSources(_) | Operation::WriteTarget(_) => {
@@ -325,24 +318,24 @@ impl Array for Mirror {
         }
     }
 
-    fn start(&mut self, now: SimTime, ticket: Ticket, work: &Work, plan: &mut MemberPlan) {
+    fn start(&mut self, ticket: Ticket, work: &Work, plan: &mut MemberPlan) {
         match work {
             Work::Host(r) => self.start_host(ticket, r, plan),
             Work::Job(job) => match Task::of(*job) {
-                Some(task) => self.start_task(now, ticket, task, plan),
+                Some(task) => self.start_task(ticket, task, plan),
                 None => plan.end(ticket),
             },
         }
     }
 
-    fn complete(&mut self, now: SimTime, phase: Phase, plan: &mut MemberPlan) {
+    fn complete(&mut self, phase: Phase, plan: &mut MemberPlan) {
         let ticket = phase.ticket;
         let Some((operation, changes)) = self.operations.take(ticket) else { return plan.end(ticket) };
         let changed = changes != self.disks.changes();
         match operation {
-            _ if phase.lost => return self.restart(now, ticket, operation, changed, plan),
+            _ if phase.lost => return self.restart(ticket, operation, changed, plan),
             Operation::ReadSources(_) if changed => {
-                return self.restart(now, ticket, operation, changed, plan);
+                return self.restart(ticket, operation, changed, plan);
             }
             Operation::ReadSources(task) => {
                 self.operations.put(ticket, (Operation::WriteTarget(task), changes));
@@ -354,7 +347,7 @@ impl Array for Mirror {
             Operation::Host(r) => {
                 self.changing(&r).into_iter().for_each(|chunks| self.intent.clean(chunks, plan));
             }
-            Operation::WriteTarget(Task::Rebuild(unit)) => self.disks.rebuilt(now, unit, changes, plan),
+            Operation::WriteTarget(Task::Rebuild(unit)) => self.disks.rebuilt(unit, changes, plan),
             Operation::WriteTarget(Task::Resync(chunk)) => {
                 self.intent.clean(chunk..chunk + 1, plan);
                 self.intent.looked_at(chunk, plan);
@@ -363,12 +356,12 @@ impl Array for Mirror {
         plan.end(ticket);
     }
 
-    fn failed(&mut self, _: SimTime, member: MemberId, plan: &mut MemberPlan) {
+    fn failed(&mut self, member: MemberId, plan: &mut MemberPlan) {
         self.disks.failed(member, plan);
     }
 
-    fn replaced(&mut self, now: SimTime, member: MemberId, plan: &mut MemberPlan) {
-        let (settings, rows) = (self.rebuild, self.shape.rows);
+    fn replaced(&mut self, member: MemberId, plan: &mut MemberPlan) {
+        let (settings, rows, now) = (self.rebuild, self.shape.rows, plan.now());
         self.disks.replace(member, |disk| settings.begin(disk, rows, now), plan);
     }
 
@@ -387,11 +380,14 @@ impl Array for Mirror {
         }
     }
 
-    fn wake(&mut self, now: SimTime, plan: &mut MemberPlan) {
+    fn wake(&mut self, plan: &mut MemberPlan) {
         if let Some(chunk) = self.intent.look() {
             return plan.job(Task::Resync(chunk));
         }
-        self.disks.begin(now, self.rebuild.pace).into_iter().for_each(|unit| plan.job(Task::Rebuild(unit)));
+        self.disks
+            .begin(plan.now(), self.rebuild.pace)
+            .into_iter()
+            .for_each(|unit| plan.job(Task::Rebuild(unit)));
     }
 
     fn unfinished(&self) -> bool {

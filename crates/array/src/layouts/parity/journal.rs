@@ -133,7 +133,7 @@ impl Parity {
         let host = row * self.rows.host_blocks() + part.start - span.start;
         let blocks = Blocks(n + parities.len() as u64 * parity_blocks(own));
         let write = HostRequest::new(HostOp::Write, Lba(place * self.place_blocks()), blocks);
-        plan.ask(op.ticket, self.ssd(), HostRequest { why: Cause::Journal, ..write }, |out| {
+        plan.ask(op.ticket, self.ssd(), write.because(Cause::Journal), |out| {
             out.push(Blocks(n), End::Host(Blocks(host)));
             for (parity, planned) in parities.iter().flat_map(|p| own.iter().map(move |s| (*p, s))) {
                 let end = out.sum(&self.parity_terms(parity, planned, op));
@@ -233,7 +233,7 @@ impl Parity {
             if self.has(rows.disk(row, role), row) {
                 let (lba, n) = rows.on_member(row, &blocks);
                 let why = if role < rows.data() { Cause::Host } else { Cause::Parity };
-                let write = HostRequest { why, ..HostRequest::new(HostOp::Write, lba, n) };
+                let write = HostRequest::new(HostOp::Write, lba, n).because(why);
                 plan.ask(ticket, rows.member(row, role), write, |p| p.push(n, End::Slot(0, Blocks(at))));
             }
         }
@@ -250,7 +250,6 @@ mod tests {
     use super::*;
     use crate::layouts::intent;
     use crate::{ArrayContext, Work, parse};
-    use smrlab_units::SimTime;
 
     /// A discard does not go through the journal: that its rows may be out of step is remembered before the disks hear of it.
     #[test]
@@ -260,7 +259,7 @@ mod tests {
         let mut array = chosen.build(&ArrayContext::new(&sizes)).unwrap().array;
         let (mut plan, discard) =
             (MemberPlan::new(true), HostRequest::new(HostOp::Discard, Lba(2), Blocks(10)));
-        array.start(SimTime::ZERO, Ticket(0), &Work::Host(discard), &mut plan);
+        array.start(Ticket(0), &Work::Host(discard), &mut plan);
         let events: Vec<_> = plan.records().iter().map(intent::IntentChange::of).collect();
         assert_eq!(events, [Some(intent::IntentChange::Dirty(1..3))]);
     }

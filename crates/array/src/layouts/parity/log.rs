@@ -274,7 +274,7 @@ impl Parity {
         for (slot, (row, blocks)) in (self.rows.disks as u32..).zip(&rows) {
             let member = self.rows.member(*row, self.rows.data());
             let (lba, n) = self.rows.on_member(*row, blocks);
-            let write = HostRequest { why: Cause::Parity, ..HostRequest::new(HostOp::Write, lba, n) };
+            let write = HostRequest::new(HostOp::Write, lba, n).because(Cause::Parity);
             let log = self.log_of(*row).disk as u32;
             plan.ask(ticket, member, write, |out| {
                 let images = &self.logs.images[row];
@@ -307,22 +307,17 @@ impl Parity {
 mod tests {
     use super::*;
     use crate::{Array, ArrayContext, Job, Phase, Work, parse};
-    use smrlab_units::SimTime;
 
     /// Does all phases of a work; what was asked: operation, member, first block, blocks. And the jobs that it wants.
     fn carry_out(array: &mut dyn Array, work: Work) -> (Vec<(HostOp, u32, u64, u64)>, Vec<Job>) {
         let (ticket, mut plan, mut asked) = (Ticket(0), MemberPlan::new(true), Vec::new());
-        array.start(SimTime::ZERO, ticket, &work, &mut plan);
+        array.start(ticket, &work, &mut plan);
         let jobs = plan.jobs().to_vec();
         while !plan.ops().is_empty() {
             let of = |o: &crate::MemberOp| (o.request.op, o.member.0, o.request.lba.0, o.request.blocks.0);
             asked.extend(plan.ops().iter().map(of));
             plan.clear();
-            array.complete(
-                SimTime::ZERO,
-                Phase { ticket, lost: false, untaken: None, busy: false },
-                &mut plan,
-            );
+            array.complete(Phase { ticket, lost: false, untaken: None, busy: false }, &mut plan);
         }
         (asked, jobs)
     }

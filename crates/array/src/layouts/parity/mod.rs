@@ -214,7 +214,7 @@ impl Array for Parity {
         }
     }
 
-    fn start(&mut self, _: SimTime, ticket: Ticket, work: &Work, plan: &mut MemberPlan) {
+    fn start(&mut self, ticket: Ticket, work: &Work, plan: &mut MemberPlan) {
         match work {
             Work::Host(request) => self.start_host(ticket, request, plan),
             Work::Job(job) => match Task::of(*job) {
@@ -224,12 +224,12 @@ impl Array for Parity {
         }
     }
 
-    fn complete(&mut self, now: SimTime, phase: Phase, plan: &mut MemberPlan) {
+    fn complete(&mut self, phase: Phase, plan: &mut MemberPlan) {
         let ticket = phase.ticket;
         match self.operations.take(ticket) {
             Some(op) if phase.lost => self.restart(ticket, op, plan),
             Some(Operation::Write(op)) => self.go_on_with_write(op, plan),
-            Some(Operation::Task(op)) => self.go_on_with_task(now, op, plan),
+            Some(Operation::Task(op)) => self.go_on_with_task(op, plan),
             Some(Operation::Read(op)) => {
                 self.deliver_lost(ticket, &op, plan);
                 plan.end(ticket);
@@ -242,13 +242,13 @@ impl Array for Parity {
         }
     }
 
-    fn failed(&mut self, _: SimTime, member: MemberId, plan: &mut MemberPlan) {
+    fn failed(&mut self, member: MemberId, plan: &mut MemberPlan) {
         self.disks.failed(member, plan);
         self.logs_die(member);
     }
 
-    fn replaced(&mut self, now: SimTime, member: MemberId, plan: &mut MemberPlan) {
-        let rebuild = self.rebuilds(now);
+    fn replaced(&mut self, member: MemberId, plan: &mut MemberPlan) {
+        let rebuild = self.rebuilds(plan.now());
         self.disks.replace(member, rebuild, plan);
     }
 
@@ -267,11 +267,11 @@ impl Array for Parity {
         }
     }
 
-    fn wake(&mut self, now: SimTime, plan: &mut MemberPlan) {
+    fn wake(&mut self, plan: &mut MemberPlan) {
         if let Some(row) = self.intent.look() {
             return plan.job(Task::Resync(row));
         }
-        let unit = self.disks.begin(now, self.options.rebuild.pace);
+        let unit = self.disks.begin(plan.now(), self.options.rebuild.pace);
         unit.into_iter().for_each(|unit| plan.job(Task::Rebuild(unit)));
     }
 

@@ -6,7 +6,7 @@ use super::code::Lost;
 use super::operation::{Operation, Task, TaskOp, TaskPhase};
 use crate::{MemberId, MemberPlan, Term, Ticket};
 use smrlab_stl::{Cause, HostRequest};
-use smrlab_units::{Blocks, HostOp, Lba, SimTime};
+use smrlab_units::{Blocks, HostOp, Lba};
 use std::collections::BTreeSet;
 use std::ops::Range;
 
@@ -35,9 +35,9 @@ impl Parity {
     }
 
     /// A phase of a task is over.
-    pub(super) fn go_on_with_task(&mut self, now: SimTime, mut op: TaskOp, plan: &mut MemberPlan) {
+    pub(super) fn go_on_with_task(&mut self, mut op: TaskOp, plan: &mut MemberPlan) {
         if op.phase == TaskPhase::WriteTargets {
-            self.task_done(now, &op, plan);
+            self.task_done(&op, plan);
             return plan.end(op.ticket);
         }
         let made_from_others = matches!(op.task, Task::Rebuild(_) | Task::Resync(_));
@@ -73,9 +73,9 @@ impl Parity {
     }
 
     /// They are written.
-    fn task_done(&mut self, now: SimTime, op: &TaskOp, plan: &mut MemberPlan) {
+    fn task_done(&mut self, op: &TaskOp, plan: &mut MemberPlan) {
         match op.task {
-            Task::Rebuild(unit) => self.disks.rebuilt(now, unit, op.changes, plan),
+            Task::Rebuild(unit) => self.disks.rebuilt(unit, op.changes, plan),
             Task::Resync(row) => {
                 self.intent.clean(row..row + 1, plan);
                 self.void(row..row + 1, &(0..self.rows.chunk), plan);
@@ -145,7 +145,7 @@ impl Parity {
         let Some(target) = self.disks.target() else { return false };
         let rows = self.options.rebuild.rows_of(unit, self.rows.rows);
         let (lba, blocks) = self.chunks_of(&rows);
-        let write = HostRequest { why: Cause::Rebuild, ..HostRequest::new(HostOp::Write, lba, blocks) };
+        let write = HostRequest::new(HostOp::Write, lba, blocks).because(Cause::Rebuild);
         plan.ask(op.ticket, MemberId(target as u32), write, |out| {
             for row in rows.clone() {
                 let (role, lost) = (self.rows.role(row, target), self.lost(row).unwrap_or_default());
@@ -190,7 +190,7 @@ impl Parity {
 
     fn write_resynced(&self, row: u64, op: &TaskOp, plan: &mut MemberPlan) -> bool {
         let (lba, blocks) = self.chunks_of(&(row..row + 1));
-        let write = HostRequest { why: Cause::Parity, ..HostRequest::new(HostOp::Write, lba, blocks) };
+        let write = HostRequest::new(HostOp::Write, lba, blocks).because(Cause::Parity);
         let Some(unknown) = self.unknown(row) else { return false };
         for parity in self.resynced(row) {
             plan.ask(op.ticket, self.rows.member(row, parity), write, |out| {

@@ -1,7 +1,7 @@
 //! What parity arrays do when disks die or the power fails while they work by themselves, phase by phase.
 
 use crate::{Array, ArrayContext, MemberId, MemberPlan, Phase, Stop, Ticket, Work, parse};
-use smrlab_units::{Blocks, HostOp, SimTime};
+use smrlab_units::{Blocks, HostOp};
 
 /// RAID-6 of five disks: data on disks 0 to 2, P on 3 and Q on 4 in every row. These disks are dead.
 fn raid6(dead: &[u32]) -> Box<dyn Array> {
@@ -12,11 +12,11 @@ fn raid6(dead: &[u32]) -> Box<dyn Array> {
 }
 
 fn fail(array: &mut dyn Array, disk: u32) {
-    array.failed(SimTime::ZERO, MemberId(disk), &mut MemberPlan::new(true));
+    array.failed(MemberId(disk), &mut MemberPlan::new(true));
 }
 
 fn replace(array: &mut dyn Array, disk: u32) {
-    array.replaced(SimTime::ZERO, MemberId(disk), &mut MemberPlan::new(true));
+    array.replaced(MemberId(disk), &mut MemberPlan::new(true));
 }
 
 /// What is asked of which disk.
@@ -27,17 +27,17 @@ fn asked(plan: &MemberPlan) -> Vec<(HostOp, u32)> {
 /// Begins the next job of the array's own; what it asks for first.
 fn begin(array: &mut dyn Array) -> Vec<(HostOp, u32)> {
     let mut plan = MemberPlan::new(true);
-    array.wake(SimTime::ZERO, &mut plan);
+    array.wake(&mut plan);
     let job = plan.jobs()[0];
     plan.clear();
-    array.start(SimTime::ZERO, Ticket(0), &Work::Job(job), &mut plan);
+    array.start(Ticket(0), &Work::Job(job), &mut plan);
     asked(&plan)
 }
 
 /// A phase of it is over; what it asks for next.
 fn go_on(array: &mut dyn Array, lost: bool) -> Vec<(HostOp, u32)> {
     let mut plan = MemberPlan::new(true);
-    array.complete(SimTime::ZERO, Phase { ticket: Ticket(0), lost, untaken: None, busy: false }, &mut plan);
+    array.complete(Phase { ticket: Ticket(0), lost, untaken: None, busy: false }, &mut plan);
     asked(&plan)
 }
 

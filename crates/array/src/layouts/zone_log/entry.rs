@@ -1,7 +1,6 @@
 //! The registry entry.
 
 use super::{UNIT, ZoneLog};
-use crate::Capabilities;
 use crate::entry::{ArrayContext, ArrayEntry, BuildResult, Takes};
 use smrlab_stl::layers::log::{LogLayer, LogOptions};
 use smrlab_stl::parts::slots::Slots;
@@ -35,10 +34,8 @@ behind what the map knows, and these units count as dead. The drive's reads abov
             .doc("blocks in a unit of the map, a multiple of 8; default: 8, or as many as a map of 2^32 \
                   units needs"),
     ],
-    capabilities: Capabilities { losses: 0, survives_cut: true, discards: true },
     takes: Takes::Zones,
-    conventional: |_| None,
-    build,
+    ..ArrayEntry::new(build)
 };
 
 fn build(context: &ArrayContext<'_>, values: &Values) -> BuildResult {

@@ -15,7 +15,7 @@ use smrlab_stl::walk::Step;
 use smrlab_stl::{
     Cause, Counted, Endpoint, HostRequest, OpId, Piece, Plan, Record, Refusal, TranslationLayer,
 };
-use smrlab_units::{Blocks, Dir, HostOp, Lba, Pba, SimTime, Zone, ZoneAction, ZoneKind};
+use smrlab_units::{Blocks, Dir, HostOp, Lba, Pba, Zone, ZoneAction, ZoneKind};
 use std::collections::VecDeque;
 use std::ops::Range;
 
@@ -77,13 +77,13 @@ impl ZoneLog {
         log
     }
 
-    fn host(&mut self, now: SimTime, ticket: Ticket, r: &HostRequest, plan: &mut MemberPlan) {
+    fn host(&mut self, ticket: Ticket, r: &HostRequest, plan: &mut MemberPlan) {
         if r.op == HostOp::Flush {
             self.works.put(ticket, Vec::new());
             return plan.ask(ticket, DRIVE, *r, |_| {});
         }
         self.plan.clear();
-        self.layer.submit(now, r, &mut self.plan);
+        self.layer.submit(plan.now(), r, &mut self.plan);
         if let Some(why) = self.plan.refusal() {
             return plan.refuse(ticket, why);
         }
@@ -153,7 +153,7 @@ impl ZoneLog {
         if offset == 0 && written > 0 && !anywhere {
             let reset = HostOp::Zone(ZoneAction::Reset);
             let r = HostRequest::new(reset, Lba(zone * self.size), Blocks(self.size));
-            plan.ask(ticket, DRIVE, HostRequest { why: Cause::Metadata, ..r }, |_| {});
+            plan.ask(ticket, DRIVE, r.because(Cause::Metadata), |_| {});
             self.resets += 1;
         }
         self.zones[zone as usize].1 = offset + blocks.0;
@@ -210,10 +210,10 @@ impl Array for ZoneLog {
         self.layer.prefetch(request);
     }
 
-    fn start(&mut self, now: SimTime, ticket: Ticket, work: &Work, plan: &mut MemberPlan) {
+    fn start(&mut self, ticket: Ticket, work: &Work, plan: &mut MemberPlan) {
         match work {
             _ if self.dead => plan.refuse(ticket, Refusal::Lost),
-            Work::Host(r) => self.host(now, ticket, r, plan),
+            Work::Host(r) => self.host(ticket, r, plan),
             Work::Job(job) => match Task::of(*job) {
                 Some(Task::Finish(_)) => self.begin(ticket, &FINISH, plan),
                 None => plan.end(ticket),
@@ -221,7 +221,7 @@ impl Array for ZoneLog {
         }
     }
 
-    fn complete(&mut self, _: SimTime, phase: Phase, plan: &mut MemberPlan) {
+    fn complete(&mut self, phase: Phase, plan: &mut MemberPlan) {
         let ticket = phase.ticket;
         if self.dead || phase.lost || phase.untaken.is_some() {
             self.writing.take_if(|of| of.0 == ticket);
@@ -233,7 +233,7 @@ impl Array for ZoneLog {
         }
     }
 
-    fn failed(&mut self, _: SimTime, _: MemberId, plan: &mut MemberPlan) {
+    fn failed(&mut self, _: MemberId, plan: &mut MemberPlan) {
         self.dead = true;
         plan.records_mut().push(DEAD, []);
     }

@@ -1,7 +1,6 @@
 //! The registry's entry of the disk cache: its page, its parameters, and building it for a drive.
 
 use super::{Cleaning, DiskCache, DiskCacheOptions, Placement};
-use crate::Capabilities;
 use crate::entry::{BandLength, BuildContext, BuildResult, HEAD_TRACKS, LayerEntry, does_not_fit};
 use smrlab_disk::{BandId, DriveModel, Interference, TrackNo};
 use smrlab_units::spec::{Kind, Param, SpecError, Values};
@@ -47,7 +46,6 @@ pub static ENTRY: LayerEntry = LayerEntry {
     page: PAGE,
     idle: "nothing by default: the cache stays as full as it is. With `idle=TIME` it cleans native band after native band of the fullest cache band, from so long after the last request until the cache is empty",
     params: PARAMS,
-    capabilities: Capabilities::OF_TRANSLATION,
     tested: &[
         "granularity=8,cache=20%",
         "journal=on,cleaning=partial,clean_bands=2,band=16",
@@ -57,8 +55,7 @@ pub static ENTRY: LayerEntry = LayerEntry {
         "journal=on,association=dynamic,placement=per-set,band=24,cache=10%",
         "journal=on,granularity=8,cache=20%",
     ],
-    conventional: false,
-    build,
+    ..LayerEntry::new(build)
 };
 
 const PARAMS: &[Param] = &[

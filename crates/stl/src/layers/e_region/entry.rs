@@ -1,7 +1,6 @@
 //! The registry's entry of `e-region`: its page, its parameters, and building it for a drive.
 
 use super::{ERegion, ERegionOptions, Places};
-use crate::Capabilities;
 use crate::entry::{BAND_OF_TRACKS, BandLength, BuildContext, BuildResult, HEAD_TRACKS, LayerEntry};
 use crate::parts::ring::{Carver, Laid};
 use crate::parts::stretches::MediumSpace;
@@ -48,14 +47,12 @@ pub static ENTRY: LayerEntry = LayerEntry {
         Param::new("idle", Kind::Time, "10ms").doc("idle time after which the cursor goes on"),
         HEAD_TRACKS,
     ],
-    capabilities: Capabilities::OF_TRANSLATION,
     tested: &[
         "cache=20%,band=2,step=5blk",
         "cache=10%,pace=0%,band=3",
         "cache=30%,pace=100%,step=1blk,band=2,tracks=3",
     ],
-    conventional: false,
-    build,
+    ..LayerEntry::new(build)
 };
 
 /// Regions fewer than this are halved where the user gave no size.

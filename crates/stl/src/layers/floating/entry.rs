@@ -61,7 +61,7 @@ pub static ENTRY: LayerEntry = LayerEntry {
     },
     tested: &["what=all,spare=5%,unit=3blk", "what=all,unit=1blk,group=1,longest=50,spare=40%"],
     conventional: true,
-    build,
+    ..LayerEntry::new(build)
 };
 
 /// Surfaces of a drive whose cylinders have enough free places among them; else so many tracks beside each other make a group.

@@ -1,7 +1,6 @@
 //! The registry's entry of the log: its page, its parameters, and building it for a drive.
 
 use super::{Idle, LogLayer, LogOptions, Separate};
-use crate::Capabilities;
 use crate::entry::{BAND_OF_TRACKS, BandLength, BuildContext, BuildResult, HEAD_TRACKS, LayerEntry};
 use crate::parts::slots::Slots;
 use crate::parts::victim::Victim;
@@ -59,7 +58,6 @@ pub static ENTRY: LayerEntry = LayerEntry {
     page: PAGE,
     idle: "nothing by default. With `idle=TIME` it compacts band after band, from so long after the last request until `idle_free` of the bands are free or none is left of which `idle_dead` is dead",
     params: PARAMS,
-    capabilities: Capabilities::OF_TRANSLATION,
     tested: &[
         "granularity=1,band=2",
         "policy=cost-benefit,granularity=1,streams=2",
@@ -68,8 +66,7 @@ pub static ENTRY: LayerEntry = LayerEntry {
         "policy=empty-separation,granularity=1,separate=recency,window=40,band=2",
         "granularity=1,idle=10ms,idle_free=50%,idle_dead=10%,band=2",
     ],
-    conventional: false,
-    build,
+    ..LayerEntry::new(build)
 };
 
 const PARAMS: &[Param] = &[

@@ -8,7 +8,6 @@
 use super::Separate;
 use super::entry::{GRANULARITY, OVERPROVISION, log};
 use super::options::LogOptions;
-use crate::Capabilities;
 use crate::entry::{BAND_OF_TRACKS, BuildContext, BuildResult, HEAD_TRACKS, LayerEntry};
 use smrlab_units::spec::{Kind, Param, Values};
 
@@ -55,10 +54,8 @@ pub static ENTRY_H_SWD: LayerEntry = LayerEntry {
         GRANULARITY,
         HEAD_TRACKS,
     ],
-    capabilities: Capabilities::OF_TRANSLATION,
     tested: &["granularity=1,band=2,window=40", "granularity=2,band=2,window=300,hot=0%,heat=0.2"],
-    conventional: false,
-    build,
+    ..LayerEntry::new(build)
 };
 
 fn build(context: &BuildContext, values: &Values) -> BuildResult {

@@ -2,7 +2,6 @@
 
 use super::entry::{GRANULARITY, OVERPROVISION, unit};
 use super::{LogLayer, LogOptions, Raz, Separate};
-use crate::Capabilities;
 use crate::entry::{BAND_OF_TRACKS, BandLength, BuildContext, BuildResult, HEAD_TRACKS, LayerEntry};
 use crate::parts::slots::Slots;
 use smrlab_units::spec::{Kind, Param, SpecError, Values};
@@ -46,14 +45,12 @@ pub static ENTRY_LAZ_RAZ: LayerEntry = LayerEntry {
         GRANULARITY,
         HEAD_TRACKS,
     ],
-    capabilities: Capabilities::OF_TRANSLATION,
     tested: &[
         "granularity=1,band=2,hot_writes=1",
         "granularity=2,band=2,raz=40%",
         "granularity=1,band=3,tracks=3",
     ],
-    conventional: false,
-    build,
+    ..LayerEntry::new(build)
 };
 
 fn build(context: &BuildContext, values: &Values) -> BuildResult {

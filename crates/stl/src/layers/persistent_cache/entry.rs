@@ -3,7 +3,6 @@
 use super::layout::Layout;
 use super::log::Sizes;
 use super::{Bypass, PersistentCache, PersistentCacheOptions};
-use crate::Capabilities;
 use crate::entry::{BAND_OF_TRACKS, BandLength, BuildContext, BuildResult, HEAD_TRACKS, LayerEntry};
 use smrlab_disk::Bands;
 use smrlab_disk::model::CacheSpec;
@@ -61,14 +60,12 @@ pub static ENTRY: LayerEntry = LayerEntry {
     page: PAGE,
     idle: "by default, 1.2 s after the last request (or what the drive's file says) it cleans band after band until its log is empty. `idle=TIME` changes the wait; `idle=off`: nothing",
     params: PARAMS,
-    capabilities: Capabilities::OF_TRANSLATION,
     tested: &[
         "map_trigger=6,map_limit=9,memory=16blk,slot=0.1,packet=6blk,idle=10ms,readahead=off",
         "bypass=on,queued=4,packet=12blk,waits=running,idle=10ms,map_trigger=9,map_limit=12",
         "whole_bands=on,round=3,map_trigger=4,map_limit=4,overhead=1blk,slot=0.3,bypass=on",
     ],
-    conventional: false,
-    build,
+    ..LayerEntry::new(build)
 };
 
 // What `host-aware` has too.

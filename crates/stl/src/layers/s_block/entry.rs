@@ -1,7 +1,6 @@
 //! The registry's entry of the S-block layer: its page, its parameters, and building it for a drive.
 
 use super::{Policy, Rules, SBlockLayer, SBlockOptions, Weights};
-use crate::Capabilities;
 use crate::entry::{BuildContext, BuildResult, HEAD_TRACKS, LayerEntry};
 use crate::parts::stretches::MediumSpace;
 use smrlab_units::spec::{Kind, Param, SpecError, Values};
@@ -62,7 +61,6 @@ pub static ENTRY: LayerEntry = LayerEntry {
     page: PAGE,
     idle: "nothing, by default and with any option: destaging, copying and turning the rings are done while writes wait, so a full cache is as full after a night's rest",
     params: PARAMS,
-    capabilities: Capabilities::OF_TRANSLATION,
     tested: &[
         "granularity=8,sblock_blocks=16",
         "policy=most-cached,rules=literal",
@@ -71,8 +69,7 @@ pub static ENTRY: LayerEntry = LayerEntry {
         "policy=tail-of-cache,destage_ahead=2,low_water=20%",
         "policy=mix,bypass=off,sections=2,sblock_blocks=16,tracks=2",
     ],
-    conventional: false,
-    build,
+    ..LayerEntry::new(build)
 };
 
 const WEIGHT: Kind = Kind::Real(0.0, 1e6);

@@ -1,7 +1,6 @@
 //! The registry's entry of segments: its page, its parameters, and building it for a drive.
 
 use super::{Layout, Rewrite, Segments};
-use crate::Capabilities;
 use crate::entry::{BandLength, BuildContext, BuildResult, HEAD_TRACKS, LayerEntry, does_not_fit};
 use crate::parts::update::{JOURNAL, Journal};
 use smrlab_disk::{BandLayout, Bands, DriveError};
@@ -61,10 +60,8 @@ pub static ENTRY: LayerEntry = LayerEntry {
         ),
         JOURNAL,
     ],
-    capabilities: Capabilities::OF_TRANSLATION,
     tested: &["chunk=1blk", "chunk=5blk,band=2", "rewrite=arc,chunk=4blk", "chunk=3blk,journal=on,band=3"],
-    conventional: false,
-    build,
+    ..LayerEntry::new(build)
 };
 
 /// Tracks of a band.

@@ -2,7 +2,6 @@
 
 use super::Smart;
 use super::space::Space;
-use crate::Capabilities;
 use crate::entry::{BuildContext, BuildResult, HEAD_TRACKS, LayerEntry};
 use crate::parts::rows::Rows;
 use smrlab_units::spec::{Kind, Param, SpecError, Values};
@@ -46,10 +45,8 @@ pub static ENTRY: LayerEntry = LayerEntry {
         ),
         HEAD_TRACKS,
     ],
-    capabilities: Capabilities::OF_TRANSLATION,
     tested: &["overprovision=0%,spread=100%", "tracks=3,spread=0%", "overprovision=40%"],
-    conventional: false,
-    build,
+    ..LayerEntry::new(build)
 };
 
 fn build(context: &BuildContext, values: &Values) -> BuildResult {

@@ -1,7 +1,6 @@
 //! The registry's entry of `steady-log`: its page, its parameters, and building it for a drive.
 
 use super::{SteadyLog, SteadyLogOptions, space};
-use crate::Capabilities;
 use crate::entry::{BandLength, BuildContext, BuildResult, HEAD_TRACKS, LayerEntry};
 use smrlab_disk::Bands;
 use smrlab_units::spec::{Kind, Param, SpecError, Values};
@@ -34,7 +33,6 @@ cleaning that was cut goes on where it was. The map is assumed to survive (`--me
 /// See the page.
 pub static ENTRY: LayerEntry = LayerEntry {
     name: "steady-log",
-    aliases: &[],
     summary: "a log of blocks in long bands, cleaned in short steps that keep pace with the writes",
     reference: "This project's own; after Rosenblum & Ousterhout 1992 (logs), Hall et al. 2012 (cleaning all the time), Jones et al. 2015 (survivors apart)",
     page: PAGE,
@@ -54,14 +52,12 @@ pub static ENTRY: LayerEntry = LayerEntry {
             .doc("share of the space that the host does not see, beside open bands and reserve"),
         HEAD_TRACKS,
     ],
-    capabilities: Capabilities::OF_TRANSLATION,
     tested: &[
         "band=2,step=3blk",
         "band=2,step=1blk,overprovision=20%",
         "band=3,tracks=3,idle=10ms,idle_free=90%,idle_dead=1%",
     ],
-    conventional: false,
-    build,
+    ..LayerEntry::new(build)
 };
 
 const BEST_BAND: &str = "size of a band: 64tracks (cylinders on cylinder layouts), 25MB or 50000blk; give a unit, a bare \

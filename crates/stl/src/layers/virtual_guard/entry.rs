@@ -1,7 +1,6 @@
 //! The registry's entry of `virtualguard`: its page, its parameters, and building it for a drive.
 
 use super::{Idle, Places, Victim, VirtualGuard};
-use crate::Capabilities;
 use crate::entry::{BAND_OF_TRACKS, BandLength, BuildContext, BuildResult, HEAD_TRACKS, LayerEntry};
 use crate::parts::rows::Rows;
 use smrlab_disk::{BandId, Bands, DriveModel};
@@ -52,10 +51,8 @@ pub static ENTRY: LayerEntry = LayerEntry {
             .doc("idle cleaning rests when this share of the cache is free"),
         HEAD_TRACKS,
     ],
-    capabilities: Capabilities::OF_TRANSLATION,
     tested: &["cache=30%,victim=fullest", "band=2,tracks=3", "band=3,idle=10ms,idle_free=100%"],
-    conventional: false,
-    build,
+    ..LayerEntry::new(build)
 };
 
 fn build(context: &BuildContext, values: &Values) -> BuildResult {

@@ -36,7 +36,6 @@ open are closed then.
 /// See the page.
 pub static ENTRY: LayerEntry = LayerEntry {
     name: HOST_AWARE,
-    aliases: &[],
     summary: "host-aware drive: zones that prefer sequential writes; others go through a log on the medium",
     reference: "INCITS 536 (ZBC), INCITS 537 (ZAC); cache and cleaning: Shafaei, Hajkazemi, Desnoyers, Aghayev 2017, ACM TOS 13(4)",
     page: PAGE,
@@ -73,8 +72,7 @@ pub static ENTRY: LayerEntry = LayerEntry {
         "zone=16KiB,log=32KiB,optimal_open=2,map_trigger=6,map_limit=9,memory=16blk,packet=6blk,idle=10ms",
         "zone=32KiB,log=32KiB,map_trigger=4,map_limit=4,round=3,idle=10ms,conventional=20%",
     ],
-    conventional: false,
-    build,
+    ..LayerEntry::new(build)
 };
 
 fn build(context: &BuildContext, values: &Values) -> BuildResult {

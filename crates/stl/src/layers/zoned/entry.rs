@@ -81,8 +81,7 @@ pub static ENTRY: LayerEntry = LayerEntry {
         "zone=32KiB,capacity=24KiB,max_open=3,conventional=10%",
         "zone=32KiB,runt=8KiB,max_open=3,conventional=0",
     ],
-    conventional: false,
-    build,
+    ..LayerEntry::new(build)
 };
 
 /// 256 MiB.
