@@ -18,7 +18,7 @@ from served import Make, need, run
 from test_iscsi import serve, url
 
 ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs" / "zones.md"
+PAGE = ROOT / "docs" / "zones-tested.md"
 LAYER = "zoned,zone=1MiB,max_open=8,conventional=5%"
 
 

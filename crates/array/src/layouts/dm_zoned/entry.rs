@@ -10,7 +10,7 @@ use smrlab_units::{Blocks, SimTime, Zone, ZoneKind};
 pub const ENTRY: ArrayEntry = ArrayEntry {
     name: "dm-zoned",
     summary: "a host-managed drive as an ordinary one: chunks in sequential zones, random zones for what is out of order, reclaim",
-    reference: "Linux kernel documentation, device-mapper/dm-zoned; dmzadm(8); what a drive below Linux 6.12 was asked for (docs/zones.md)",
+    reference: "Linux kernel documentation, device-mapper/dm-zoned; dmzadm(8); what a drive below Linux 6.12 was asked for (docs/zones-tested.md)",
     page: "\
 One drive with the layer `zoned` below it, conventional zones and all: `--stack 'dm-zoned / zoned,conventional=2%'`. The host sees an ordinary \
 drive in chunks as large as a zone. A chunk has a zone of its own, which is a conventional one (random) or a sequential one. A write that begins \
