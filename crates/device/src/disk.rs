@@ -16,6 +16,7 @@ use smrlab_disk::{Interference, Model, PhysicalProfile};
 use smrlab_drive::{Assembled, SavedState, Wanted, assemble};
 use smrlab_stl::{Record, build};
 use smrlab_units::problems::Problems;
+use smrlab_units::spec::split_item;
 use smrlab_units::{BLOCK_BYTES, Blocks, Pba};
 use std::ops::Range;
 use std::path::PathBuf;
@@ -85,6 +86,11 @@ pub(crate) fn drive(
         return assembled(config, config.size.map(|bytes| Blocks(bytes / BLOCK_BYTES)));
     };
     let wanted = bytes.div_ceil(BLOCK_BYTES);
+    if let Some(drive) = stored(config).and_then(|medium| assembled(config, Some(medium)).ok())
+        && host(&drive).is_ok_and(|offered| (wanted..2 * wanted).contains(&offered))
+    {
+        return Ok(drive);
+    }
     let (mut too_small, mut medium) = (0, (wanted / drives).max(1));
     for _ in 0..ROUNDS {
         let Ok(drive) = assembled(config, Some(Blocks(medium))) else {
@@ -116,6 +122,17 @@ pub(crate) fn drive(
         host * BLOCK_BYTES
     );
     Err(DeviceError::input(text))
+}
+
+/// The medium to which the drive of a store that is there was shortened, however that was found when it was made.
+fn stored(config: &Config) -> Option<Blocks> {
+    let dir = match &config.store {
+        StoreKind::Memory => return None,
+        StoreKind::Directory(dir) | StoreKind::Device { state: dir, .. } => dir,
+    };
+    let header = StoreDir::header(dir).ok()?;
+    let (_, capacity) = split_item(&header.drive).1.into_iter().find(|(key, _)| *key == "capacity")?;
+    capacity.strip_suffix("blk")?.parse().ok().map(Blocks)
 }
 
 /// The drive with about the least medium in a range that is `enough`, as it is with `drive`, which has the end of it: where zones are

@@ -66,13 +66,20 @@ impl StoreDir {
     /// When another process serves it, or the header is not one of ours, damaged, or of a later version.
     pub fn open(path: &Path) -> Result<Self> {
         let lock = lock(path)?;
+        Ok(Self { path: path.to_owned(), header: Self::header(path)?, _lock: lock })
+    }
+
+    /// What the store at `path` says of itself.
+    ///
+    /// # Errors
+    /// When the header is not one of ours, damaged, or of a later version.
+    pub fn header(path: &Path) -> Result<Header> {
         let file = path.join("header");
         let mut text = String::new();
         let read = File::open(&file).and_then(|mut f| f.read_to_string(&mut text));
         read.map_err(|e| DeviceError::io(format!("reading {}", file.display()), &e))?;
-        let header = parse(&text)
-            .map_err(|why| DeviceError::input(format!("{}: {why}; nothing was changed", file.display())))?;
-        Ok(Self { path: path.to_owned(), header, _lock: lock })
+        parse(&text)
+            .map_err(|why| DeviceError::input(format!("{}: {why}; nothing was changed", file.display())))
     }
 
     /// Refuses a store that was made for something else.

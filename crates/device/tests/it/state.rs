@@ -225,6 +225,25 @@ fn a_drive_of_zones_is_little_larger_than_asked_for() {
     }
 }
 
+/// As a store is that another version made, which found another medium for the same size.
+#[test]
+fn a_store_keeps_the_medium_that_it_was_made_with() {
+    let folder = folder("medium");
+    let zoned = ("zoned,zone=16MiB", None);
+    for (i, (layer, array)) in
+        [zoned, ("s-block", None), ("s-block", Some("raid5,disks=3"))].into_iter().enumerate()
+    {
+        let store = StoreKind::Directory(folder.0.join(i.to_string()));
+        let array = array.map(str::to_owned);
+        let made = Config { drive: "modern-7200".into(), size: Some(3 << 29), array, store, ..config(layer) };
+        let whole = Device::open(made.clone()).unwrap().size();
+        let asked = (whole - whole / 4) >> 12 << 12;
+        let again = |bytes| Device::open(Config { size: None, host_size: Some(bytes), ..made.clone() });
+        assert_eq!(again(asked).unwrap().size(), if i == 0 { whole } else { asked }, "{layer}");
+        assert!(again(asked / 2).err().unwrap().to_string().contains("was made with"), "{layer}");
+    }
+}
+
 /// A server that was killed between a checkpoint and the removal of what that replaces.
 #[test]
 fn what_a_checkpoint_replaced_goes_with_the_next_start() {
