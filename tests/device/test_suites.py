@@ -19,7 +19,7 @@ SIZE = 1100 << 20
 ZONES = "zoned,zone=4MiB,conventional=12%,max_open=16"
 GAPS = "zoned,zone=4MiB,capacity=3MiB,conventional=0,max_open=8"
 
-# Tests that fail, and not because of the disk: docs/zones-tested.md has the reasons. In fio 3.33 alone: 6, 15, 16, and 54
+# Tests that fail, and not because of the disk (docs/zones-tested.md says why). In fio 3.33 alone: 6, 15, 16, and 54
 # where there are no gaps (6, 15 and 16 not with logical blocks of 4 KiB).
 FAULTS = {"zones": {6, 15, 16, 54}, "gaps": {4, 6, 9, 10, 15, 16, 30, 54, 59, 69}, "attached": {54}}
 # Tests that fail in some runs and pass in others, as they read in a gap or do not; they are not counted.
@@ -67,7 +67,7 @@ def test_fios_tests_of_zoned_block_devices(make: Make, fast: Path, tmp_path: Pat
         assert counts == [int(n) for n in said.groups()], shown
 
 
-# Disks for blktests, and which of its tests fail on them, not because of the disk: docs/zones-tested.md has the reasons.
+# Disks for blktests, and which of its tests fail on them, not because of the disk (docs/zones-tested.md says why).
 DISKS = {"zones": ZONES, "attached": ZONES, "gaps": GAPS, "aware": "host-aware,zone=4MiB"}
 FAILS = {"gaps": {"block/005", "block/008"}}
 
