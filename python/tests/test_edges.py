@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import threading
+import time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -13,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from smrlab import (
+    _core,
     devicemap,
     devices,
     errors,
@@ -153,8 +156,8 @@ def test_recordings_are_put_aside_one_after_the_other(tmp_path: Path) -> None:
 
 def test_one_block_is_unreadable_where_no_number_is_given() -> None:
     """FIRST+BLOCKS, BLOCKS being 1."""
-    of = lambda said: faults.faults(said, None, None, None, False)["unreadable"]  # noqa: E731
-    assert [of("7"), of("7+1"), of("7+3")] == [[7, 8], [7, 8], [7, 10]]
+    asked = [faults.faults(said, None, None, None, False)["unreadable"] for said in ("7", "7+1", "7+3")]
+    assert asked == [[7, 8], [7, 8], [7, 10]]
 
 
 @pytest.mark.parametrize(
@@ -174,7 +177,10 @@ def test_what_a_drive_says_of_its_zones_is_its_kind(found: dict[str, Any], kind:
 
 def test_trim_of_a_disk_that_turns_is_a_hint() -> None:
     """Unless it said what it is."""
-    hint = lambda **found: "hint" in sysfs._follows(found)  # noqa: E731
+
+    def hint(**found: Any) -> bool:
+        return "hint" in sysfs._follows(found)
+
     assert hint(rotational=True, trim=True)
     assert hint(rotational=True, unmap=True)
     assert not any((hint(rotational=True), hint(trim=True), hint(rotational=True, trim=True, solid_state=True)))
@@ -225,7 +231,7 @@ def test_who_says_yes_is_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
         targets.confirm("d", "/dev/d", yes=False)
 
 
-def test_runs_that_fill_the_memory_exactly_go_together() -> None:
+def test_runs_that_fill_the_memory_exactly_go_together(monkeypatch: pytest.MonkeyPatch) -> None:
     """One more waits; a run alone has room however large it is."""
     room = Room()
     waited: list[bool] = []
@@ -235,7 +241,7 @@ def test_runs_that_fill_the_memory_exactly_go_together() -> None:
         waited.append(not there_is())
         return True if waited[-1] else wait_for(there_is, timeout)
 
-    room._changed.wait_for = seen  # type: ignore[method-assign]
+    monkeypatch.setattr(room._changed, "wait_for", seen)
     with room.taken(100, 10), room.taken(0, 10):
         pass
     with room.taken(6, 10), room.taken(4, 10), room.taken(1, 10), room.taken(9, 0):
@@ -249,14 +255,28 @@ def test_pieces_that_have_not_begun_when_it_is_stopped_are_not_done() -> None:
     done: list[int] = []
     told: list[tuple[int, Any]] = []
 
+    begun = threading.Event()
+
+    def piece(number: int) -> Piece[int]:
+        def work(control: _core.Control) -> int:
+            done.append(number)
+            # The second is under way until it is stopped.
+            end = time.monotonic() + 10
+            if number == 1:
+                begun.set()
+            while number == 1 and not control.cancelled() and time.monotonic() < end:
+                time.sleep(0.001)
+            return number
+
+        return Piece(str(number), work)
+
     def stop(number: int, value: Any) -> None:
         told.append((number, value))
+        begun.wait(10)
         raise KeyboardInterrupt
 
-    pieces = [Piece(str(n), lambda _, n=n: done.append(n)) for n in range(20)]
-    assert LocalPool(1).run(pieces, stop)
-    assert len(done) < 20
-    assert told == [(0, None)]
+    assert LocalPool(1).run([piece(n) for n in range(9)], stop)
+    assert (done, told) == ([0, 1], [(0, 0)])
     told.clear()
     fault = ValueError("x")
 
@@ -331,7 +351,10 @@ def test_the_record_of_one_scale_leaves_the_others(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(record, "markdown_path", lambda _: tmp_path / "page.md")
     monkeypatch.setattr(record, "markdown", lambda *_: "")
     paper = cast("Any", SimpleNamespace(folder=tmp_path))
-    verdict = lambda ours: claims.Verdict("c1", "s", "p", ours, "t", "partly", 'a "b" \\ c')  # noqa: E731
+
+    def verdict(ours: str) -> claims.Verdict:
+        return claims.Verdict("c1", "s", "p", ours, "t", "partly", 'a "b" \\ c')
+
     for scale in ("traces-full", "full", "quick"):
         record.record(paper, scale, [verdict(scale)])
     found = record.recorded(paper)
