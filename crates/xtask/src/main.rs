@@ -57,11 +57,9 @@ fn docs(args: &[String]) -> ExitCode {
     }
 }
 
-/// The workspace's folder.
+/// The workspace's folder: around the package that cargo runs, which may have been compiled when it lay elsewhere.
 fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .ancestors()
-        .nth(2)
-        .expect("crates/xtask is two levels deep")
-        .to_owned()
+    let compiled = || env!("CARGO_MANIFEST_DIR").to_owned();
+    let package = std::env::var("CARGO_MANIFEST_DIR").unwrap_or_else(|_| compiled());
+    Path::new(&package).ancestors().nth(2).expect("crates/xtask is two levels deep").to_owned()
 }
