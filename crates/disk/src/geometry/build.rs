@@ -101,6 +101,12 @@ fn remaps(g: &Geometry) -> Result<Vec<(u64, u64)>> {
     if let Some(w) = out.windows(2).find(|w| w[0].0 == w[1].0) {
         return Err(DriveError::one("geometry.remaps", format!("block {} is remapped twice", w[0].0)));
     }
+    let mut sectors: Vec<(u64, u64)> = out.iter().map(|&(block, raw)| (raw, block)).collect();
+    sectors.sort_unstable();
+    if let Some(w) = sectors.windows(2).find(|w| w[0].0 == w[1].0) {
+        let reason = format!("blocks {} and {} are on one sector", w[0].1, w[1].1);
+        return Err(DriveError::one("geometry.remaps", reason));
+    }
     Ok(out)
 }
 

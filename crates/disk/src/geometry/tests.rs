@@ -173,6 +173,11 @@ proptest! {
             let p = g.position(pba);
             prop_assert_eq!(g.at(p.cylinder, p.surface, p.sector), Some(pba));
             prop_assert!(seen.insert((p.cylinder, p.surface, p.sector)) && p.angle < REVOLUTION);
+            let mut zones = spec.zones.iter().scan(0, |end, z| {
+                *end += z.cylinders;
+                Some(*end - z.spare_cylinders..*end)
+            });
+            prop_assert!(!zones.any(|spares| spares.contains(&p.cylinder)), "spares are at a zone's inner end");
             let t = g.track_of(pba);
             prop_assert!(g.track_start(t) <= pba && pba < g.track_start(t) + g.track_blocks(t));
         }
@@ -410,6 +415,45 @@ fn faults_are_all_reported_with_their_place() {
     let e = Geometry::new(spec).unwrap_err().to_string();
     for part in ["geometry.zones[0].cylinders", "geometry.zones[1].sectors", "from 1 to 64"] {
         assert!(e.contains(part), "{e}");
+    }
+}
+
+/// Rows of a stroke are tracks, or the cylinders of a layout that goes round the surfaces.
+#[test]
+fn rows_are_counted_from_the_beginning_of_a_stroke() {
+    let (round, serpentine) = (Layout::Cylinder { alternate: true }, Layout::Hybrid { width: 3 });
+    for (layout, rows) in [
+        (round, [0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5]),
+        (Layout::Surface, [0, 1, 2, 3, 4, 5, 0, 1, 2, 3, 4, 5]),
+        (serpentine, [0, 1, 2, 0, 1, 2, 0, 1, 2, 0, 1, 2]),
+    ] {
+        let zones = vec![ZoneSpec::plain(6, 4)];
+        let spec = GeometrySpec { surfaces: 2, layout, ..GeometrySpec::single_surface(zones) };
+        let g = Geometry::new(spec).unwrap();
+        assert_eq!((0..12).map(|t| g.row_of(TrackNo(t))).collect::<Vec<_>>(), rows, "{layout:?}");
+    }
+}
+
+/// The first block and the last may lie elsewhere; two blocks on one sector may not.
+#[test]
+fn each_remapped_block_has_a_sector_of_its_own() {
+    let defect = |sector| Defect { cylinder: 2, surface: 0, sector };
+    let on = |remaps: &[(u64, u32)]| {
+        let remaps = remaps.iter().map(|&(block, sector)| Remap { block, to: defect(sector) }).collect();
+        let plain = GeometrySpec::single_surface(vec![ZoneSpec::plain(4, 5)]);
+        Geometry::new(GeometrySpec { defects: vec![defect(1), defect(3)], remaps, ..plain })
+    };
+    let g = on(&[(17, 3), (0, 1)]).unwrap();
+    let sector = |pba| (g.position(Pba(pba)).cylinder, g.position(Pba(pba)).sector);
+    assert_eq!([0, 1, 16, 17].map(sector), [(2, 1), (0, 1), (3, 3), (2, 3)]);
+    assert_eq!((g.at(2, 0, 3), g.at(3, 0, 4), g.at(0, 0, 0)), (Some(Pba(17)), None, None));
+    for (remaps, said) in [
+        ([(0, 1), (0, 3)], "block 0 is remapped twice"),
+        ([(0, 1), (9, 1)], "blocks 0 and 9 are on one sector"),
+        ([(0, 1), (18, 3)], "remaps[1]"),
+    ] {
+        let error = on(&remaps).map(|_| ()).unwrap_err().to_string();
+        assert!(error.contains(said), "{error}");
     }
 }
 

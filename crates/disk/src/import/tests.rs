@@ -65,18 +65,16 @@ fn blocks_lie_where_the_layout_puts_them() {
     // Tracks as spares and slips (scheme 1): 4 tracks less 3.
     let (d, _) = import(&model(1, "", "")).unwrap();
     assert_eq!(d.geometry().blocks(), Blocks(5 + 48));
-    // Spares in every cylinder (scheme 8), and at the end of the disk (scheme 7).
-    let (d, _) = import(&model(8, "17", "")).unwrap();
-    assert_eq!(d.geometry().blocks(), Blocks(40 - 5 - 6 + 48));
-    let at = |pba| {
-        let p = d.geometry().position(Pba(pba));
-        (p.cylinder, p.surface, p.sector)
-    };
-    assert_eq!(
-        (at(11), at(12), at(13)),
-        ((0, 1, 6), (1, 0, 0), (1, 0, 1)),
-        "the slip at 17 is among the spares"
-    );
+    // Spares in every cylinder (scheme 8), and at the end of the disk (scheme 7); a slip among the spares uses up none.
+    for slips in ["17", "18", "19", "17, 19", "38"] {
+        let (d, _) = import(&model(8, slips, "")).unwrap();
+        assert_eq!(d.geometry().blocks(), Blocks(40 - 5 - 6 + 48));
+        assert_eq!([11, 12, 13].map(|pba| place(&d, pba)), [(0, 1, 6), (1, 0, 0), (1, 0, 1)], "{slips}");
+    }
+    // Cylinder 2 is in no zone.
+    let apart = model(9, "", "").replace("First cylinder number = 2", "First cylinder number = 3");
+    let (d, _) = import(&apart).unwrap();
+    assert_eq!((d.geometry().blocks(), place(&d, 31), place(&d, 32)), (Blocks(64), (1, 1, 6), (3, 0, 0)));
     let (d, _) = import(&model(7, "6", "")).unwrap();
     assert_eq!(d.geometry().blocks(), Blocks(40 - 5 - 1 + 48));
 }
@@ -200,6 +198,9 @@ fn a_remapped_sector_costs_the_way_to_its_spare_and_back() {
     assert_eq!(read(&mut m.clone(), 2, 1), 6.0);
     assert_eq!(read(&mut m, 2, 2), 9.0);
     assert_eq!(m.head().next, Pba(4));
+    // On sector 9 it passes from 16 to 17 ms, and the head is back too late for block 3.
+    let mut m = import(&model(9, "", "7, 39")).unwrap().0.mechanics(None).unwrap();
+    assert_eq!([read(&mut m.clone(), 1, 2), read(&mut m, 1, 3)], [17.0, 29.0]);
     // So it is where another zone has no such sectors.
     let both = model(9, "", "7, 38");
     let (first, second) = both.rsplit_once("[ 7, 38 ]").unwrap();
@@ -270,6 +271,42 @@ fn layout_g4_puts_each_surface_where_its_runs_say() {
     let short = d.shorten(Blocks(30)).unwrap();
     assert_eq!((short.geometry().cylinders(), short.geometry().blocks()), (2, Blocks(35)));
     assert_eq!(short.geometry().position(Pba(19)), g.position(Pba(19)));
+    // A defect takes the place of a block that is asked for.
+    let mut spec = d.spec().clone();
+    spec.geometry.slips.clear();
+    spec.geometry.remaps.clear();
+    spec.geometry.defects = vec![crate::geometry::Defect { cylinder: 0, surface: 0, sector: 3 }];
+    let short = DriveModel::new(spec, Vec::new()).unwrap();
+    for (asked, there) in [(35, 35), (36, 71), (71, 71), (72, 71 + 36)] {
+        assert_eq!(short.shorten(Blocks(asked)).unwrap().geometry().blocks(), Blocks(there), "{asked}");
+    }
+}
+
+/// A slip counts where it is: at the end of the first zone, at the beginning and the end of the second, and behind all.
+#[test]
+fn slips_of_a_layout_g4_are_in_the_zones_of_their_blocks() {
+    for (slip, blocks, last_of_first, first_of_second, last) in [
+        ("71, 1", 107, (2, 1, 6), (5, 0, 0), (5, 1, 5)),
+        ("72, 1", 107, (2, 1, 7), (5, 0, 1), (5, 1, 5)),
+        ("107, 1", 107, (2, 1, 7), (5, 0, 0), (5, 1, 4)),
+        ("108, 1", 108, (2, 1, 7), (5, 0, 0), (5, 1, 5)),
+    ] {
+        let text = G4.replace("3, 1, 40, 2", slip).replace("5, 1, 2, 0, 4, 10", "");
+        let g = import(&with_layout(&text)).unwrap().0;
+        let first = if slip == "71, 1" { 71 } else { 72 };
+        let places = [first - 1, first, blocks - 1].map(|pba| place(&g, pba));
+        assert_eq!((g.geometry().blocks(), places), (Blocks(blocks), [last_of_first, first_of_second, last]));
+    }
+}
+
+/// Distance and time, a deviation, and what a write takes.
+#[test]
+fn points_of_seeks_have_two_to_four_columns() {
+    let points = |text| super::params::seek_points(text);
+    let read = points("Seek distances measured: 3\n1, 1.5\n\n10 3.5 0.2\n20,\t4.5, 0.25 5.5\n");
+    assert_eq!(read, Ok(vec![(1, 1.5, None), (10, 3.5, None), (20, 4.5, Some(5.5))]));
+    assert_eq!(points("1, 2\n3\n"), Err("line 2: not a distance and a time".to_owned()));
+    assert_eq!(points("none\n"), Err("no point in it".to_owned()));
 }
 
 #[test]

@@ -295,6 +295,12 @@ mod tests {
         let curve = SeekCurve::ThreePoint { single: ms(1), average: ms(8), full_stroke: ms(16), full: 24 };
         let times: Vec<_> = [0, 1, 8, 24].iter().map(|d| curve.time(0, *d)).collect();
         assert_eq!(times, [ms(0), ms(1), ms(8), ms(16)]);
+        // Over so few that a third is less than two, the middle point is at two.
+        for full in 3..9 {
+            let curve = SeekCurve::ThreePoint { single: ms(1), average: ms(8), full_stroke: ms(16), full };
+            let times = [1, (full / 3).max(2), full].map(|d| curve.time(0, d));
+            assert_eq!(times, [ms(1), ms(8), ms(16)], "{full}");
+        }
     }
 
     /// Tables of few distances, of many, and with a time that is not kept beside the line: on each line what the line says, below the

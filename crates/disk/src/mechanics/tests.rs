@@ -294,9 +294,23 @@ fn without_rotation_the_rate_is_that_of_the_zones() {
     assert_eq!(end.0, (REVOLUTION + REVOLUTION / 2).div_ceil(7200));
 }
 
-/// 64 blocks at 512 ns each from 1 us on: at any time those have passed whose end has come, and none before the first one's end.
+/// 64 blocks from 1 us on, at 512 ns each or, with rotation, a hundredth of a turn each, the first of which comes after a turn: at any time
+/// those have passed whose end has come, and none before the first one's end.
 #[test]
-fn without_rotation_a_block_has_passed_at_its_end() {
+fn a_block_has_passed_at_its_end() {
+    let spec = MechanicsSpec { read_overhead: SimTime::from_us(50), ..spec_7200() };
+    let new = || Mechanics::new(plain(vec![ZoneSpec::plain(3, 100)]), &spec, Model::Full).unwrap();
+    let (arrive, end) = (51 * US, |n: u64| (REVOLUTION + n * (REVOLUTION / 100)).div_ceil(7200));
+    let mut moments = vec![0, arrive - 1000, arrive - 1, arrive, arrive + 1, 99 * US];
+    moments.extend([1, 2, 63, 64, 65].map(end).into_iter().flat_map(|at| [at - 1, at, at + 1]));
+    for until in moments {
+        let done = (1..=64).take_while(|n| end(*n) <= until).count() as u64;
+        let last = if done > 0 { end(done) } else { 1000 };
+        let got = new().read_until(SimTime(1000), Pba(0), Blocks(64), SimTime(until));
+        assert_eq!(got, (Blocks(done), SimTime(last)), "{until} ns");
+    }
+    let first_and_last = |m: &Mechanics, blocks| m.preview(SimTime(1000), Dir::Read, Pba(0), Blocks(blocks));
+    assert_eq!(first_and_last(&new(), 64), (SimTime(end(1)), SimTime(end(64))));
     let spec = MechanicsSpec { read_overhead: SimTime::ZERO, rate: Some(1_000_000_000), ..spec_7200() };
     for until in [0, 1, 511, 512, 513, 1023, 1024, 63 * 512, 64 * 512 - 1, 64 * 512, 99_999] {
         let mut m = Mechanics::new(plain(vec![ZoneSpec::plain(3, 100)]), &spec, Model::NoRotation).unwrap();
@@ -304,6 +318,50 @@ fn without_rotation_a_block_has_passed_at_its_end() {
         let (done, end) = m.read_until(start, Pba(0), Blocks(64), SimTime(1000 + until));
         assert_eq!(done.0, (until / 512).min(64), "{until} ns");
         assert_eq!(end.0, 1000 + done.0 * 512, "{until} ns");
+    }
+    let m = Mechanics::new(plain(vec![ZoneSpec::plain(3, 100)]), &spec, Model::NoRotation).unwrap();
+    assert_eq!(first_and_last(&m, 64), (SimTime(1512), SimTime(1000 + 64 * 512)));
+}
+
+/// A head switch of 0.7 ms, 1.9 ms of a write, which settles for 0.1 ms; a seek to the next cylinder hides the first one only.
+#[test]
+fn a_write_has_a_head_switch_of_its_own() {
+    let g = GeometrySpec {
+        surfaces: 2,
+        layout: Layout::Cylinder { alternate: false },
+        ..GeometrySpec::single_surface(vec![ZoneSpec::plain(10, 100)])
+    };
+    let spec = MechanicsSpec { write_head_switch: Some(SimTime::from_us(1900)), ..spec_7200() };
+    let fresh = Mechanics::new(Arc::new(Geometry::new(g).unwrap()), &spec, Model::Full).unwrap();
+    for (dir, to, us) in [
+        (Dir::Read, 50, 0),
+        (Dir::Write, 50, 0),
+        (Dir::Read, 150, 700),
+        (Dir::Write, 150, 2000),
+        (Dir::Read, 350, 1000),
+        (Dir::Write, 350, 2000),
+        (Dir::Write, 250, 1300),
+    ] {
+        let mut m = fresh.clone();
+        m.service(SimTime::ZERO, dir, Pba(to), Blocks(1));
+        assert_eq!(m.phases().seek, SimTime::from_us(us), "{dir:?} {to}");
+    }
+}
+
+/// 6000 rpm, ten sectors of 1 ms, of which the last three of each cylinder are spare: they pass while the head goes to the next cylinder.
+#[test]
+fn spares_at_a_cylinders_end_pass_while_the_head_switches() {
+    let zone = ZoneSpec { range_spares: 3, ..ZoneSpec::plain(4, 10) };
+    let layout = Layout::Cylinder { alternate: false };
+    let g =
+        Arc::new(Geometry::new(GeometrySpec { layout, ..GeometrySpec::single_surface(vec![zone]) }).unwrap());
+    for (seek, ms) in [(3000, 27), (3001, 37)] {
+        let seek = SeekCurve::Constant(SimTime::from_us(seek));
+        let spec = MechanicsSpec { rpm: 6000, read_seek: seek, ..spec_7200() };
+        let mut m = Mechanics::new(g.clone(), &spec, Model::Full).unwrap();
+        let end = m.service(SimTime::ZERO, Dir::Read, Pba(0), Blocks(14));
+        // A turn until the first block, seven of them, three spares, seven on the next cylinder.
+        assert_eq!(end, SimTime::from_ms(ms));
     }
 }
 

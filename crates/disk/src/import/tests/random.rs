@@ -114,27 +114,29 @@ fn a_map_of_any_drive_puts_each_block_on_its_sector() {
     assert!(moved > 40);
 }
 
-/// An index whose children go outwards: the second group of two cylinders lies before the first one, and begins half a turn later.
+/// An index whose children go outwards: the second group of two cylinders lies before the first one, the third before that, and each
+/// begins half a turn later.
 #[test]
 fn children_of_an_index_may_go_outwards() {
     let track = &G4[G4.find("[ 0, 0, 0.0, 10").unwrap()..G4.find("  [ 0, 0, 0.0, 6").unwrap()];
     let layout = format!(
-        "dm_layout_g4 {{\nTP = [ 0, 9, 10,  0, 7, 8 ],\nIDX = [ {track}\n [ 0, 2, 0.0, 36, 2, 0.5, 72, -4, IDX, 0 ],\n\
-         [ 0, 0, 0.0, 72, 4, 0.0, 144, 8, IDX, 1 ] ] }}"
+        "dm_layout_g4 {{\nTP = [ 0, 9, 10,  0, 7, 8 ],\nIDX = [ {track}\n [ 0, 4, 0.0, 36, 2, 0.5, 108, -6, IDX, 0 ],\n\
+         [ 0, 0, 0.0, 108, 6, 0.0, 216, 12, IDX, 1 ] ] }}"
     );
     let (d, _) = import_with(&with_layout(&layout), "").unwrap();
     let angle = |pba| d.geometry().position(Pba(pba)).angle as f64 / REVOLUTION as f64;
     for (pba, at, turn) in [
-        (0, (2, 0, 0), 0.0),
-        (10, (3, 0, 0), 0.1),
-        (20, (3, 1, 0), 0.25),
-        (28, (2, 1, 0), 0.375),
-        (36, (0, 0, 0), 0.5),
-        (46, (1, 0, 0), 0.6),
-        (56, (1, 1, 0), 0.75),
-        (72, (6, 0, 0), 0.0),
-        (108, (4, 0, 0), 0.5),
-        (143, (4, 1, 7), 0.75),
+        (0, (4, 0, 0), 0.0),
+        (10, (5, 0, 0), 0.1),
+        (20, (5, 1, 0), 0.25),
+        (28, (4, 1, 0), 0.375),
+        (36, (2, 0, 0), 0.5),
+        (46, (3, 0, 0), 0.6),
+        (56, (3, 1, 0), 0.75),
+        (72, (0, 0, 0), 0.0),
+        (108, (10, 0, 0), 0.0),
+        (144, (8, 0, 0), 0.5),
+        (179, (8, 1, 7), 0.75),
     ] {
         assert_eq!(place(&d, pba), at, "block {pba}");
         assert!((angle(pba) - turn).abs() < 1e-5, "block {pba}: {}", angle(pba));
