@@ -193,6 +193,9 @@ mod tests {
         let s = state();
         assert_eq!(s.expect("tiny", "disk-cache,cache=1%", "nv", 2400), Ok(()));
         assert!(s.expect("tiny", "rmw", "nv", 2400).unwrap_err().contains("give layer=disk-cache,cache=1%"));
-        assert!(s.expect("tiny", "disk-cache,cache=1%", "nv", 1).unwrap_err().contains("2400 blocks"));
+        for blocks in [1, 2399, 2401] {
+            let refused = s.expect("tiny", "disk-cache,cache=1%", "nv", blocks).unwrap_err();
+            assert!(refused.contains("2400 blocks") && refused.ends_with(&format!("has {blocks}")));
+        }
     }
 }

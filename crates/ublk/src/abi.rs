@@ -220,6 +220,16 @@ mod tests {
             open: 5,
             discards: false,
         };
+        let u32s = |shape: &Shape, at: [usize; 9]| {
+            let bytes = params(shape);
+            at.map(|at| u32::from_ne_bytes([0, 1, 2, 3].map(|i| bytes[at + i])))
+        };
+        // Which parts there are (zones: 8); a zone, alignment, granularity and limits of discards and zeroes, stretches of a discard;
+        // zones open and bytes of an append.
+        let at = [4, 20, 40, 44, 48, 52, 56, 76, 84];
+        assert_eq!(u32s(&shape, at), [11, 8, 0, 4096, 0, 1 << 21, 0, 5, 2048]);
+        let plain = Shape { zone: Blocks::ZERO, open: 0, discards: true, ..shape };
+        assert_eq!(u32s(&plain, at), [3, 0, 0, 4096, 1 << 21, 1 << 21, 1, 0, 0]);
         let params = params(&shape);
         // basic: attributes, shifts, transfer, zone, size; then the limits of zones.
         assert_eq!((params[0], params[4], params[8]), (112, 11, 14));

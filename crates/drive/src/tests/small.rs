@@ -3,9 +3,10 @@
 use super::made_up::{GROUP, HOST, Script};
 use super::naive::Told;
 use crate::buffer::tests::naive::any_disk;
-use crate::{Drive, DriveSetup, Observer, SavedState};
+use crate::waiting::{Came, WaitingList};
+use crate::{Drive, DriveSetup, Observer, SavedState, ScheduledDrive, sched};
 use smrlab_disk::{Mechanics, Model};
-use smrlab_stl::{HostRequest, Plan, Record, TranslationLayer};
+use smrlab_stl::{HostRequest, Plan, Record, Refusal, TranslationLayer};
 use smrlab_units::rng::Rng;
 use smrlab_units::{Blocks, HostOp, Lba, Pba, SimTime};
 
@@ -95,16 +96,59 @@ impl TranslationLayer for Three {
     fn recover(&mut self, records: &mut dyn Iterator<Item = Record>, _: &mut Plan) {
         self.0 = records.collect();
     }
+
+    fn power_lost(&mut self) {
+        self.0.clear();
+    }
+
+    fn background_after(&self) -> Option<SimTime> {
+        Some(SimTime(10))
+    }
+}
+
+fn with(records: Vec<Record>) -> Drive {
+    let (g, spec) = any_disk(&mut Rng::new(8));
+    let m = Mechanics::new(g, &spec, Model::Full).unwrap();
+    Drive::new(Box::new(Three(records)), m, DriveSetup::default())
+}
+
+/// Background work waits for 10 ns after the last answer, which may be that nothing was done.
+#[test]
+fn a_drive_that_refuses_is_not_idle() {
+    let mut d = with(Vec::new());
+    assert_eq!(d.next_wake(), Some(SimTime(10)));
+    let flush = HostRequest::flush();
+    let served = d.refuse(SimTime(100), &flush, (Refusal::Unsupported, Lba(0))).served;
+    assert_eq!((served.start, served.ack, served.end), (SimTime(100), SimTime(100), SimTime(100)));
+    assert_eq!((d.next_wake(), d.free_at()), (Some(SimTime(110)), SimTime::ZERO));
+    d.refuse(SimTime(60), &flush, (Refusal::Unsupported, Lba(0)));
+    assert_eq!(d.next_wake(), Some(SimTime(110)));
+}
+
+#[test]
+fn a_layer_hears_of_a_loss_of_power() {
+    let queue =
+        ScheduledDrive::new(with(vec![Record { tag: 1, words: [0; 3] }]), &sched::parse("sstf").unwrap());
+    assert!(SavedState::take(&queue.into_drive(), SavedState::default()).records.is_empty());
+}
+
+/// A request is as old as it is, however long it stood outside of the queue.
+#[test]
+fn a_request_is_overdue_by_when_it_came() {
+    let (d, mut list) = (drive(9, Model::Full), WaitingList::default());
+    for (came, placed) in [(30, 30), (0, 50)] {
+        let came = Came { at: SimTime(came), placed: SimTime(placed), order: 0..0 };
+        list.admit(&came, HostRequest::new(HostOp::Read, Lba(placed), Blocks(1)), None, &d);
+    }
+    let overdue = |list: &WaitingList, now| list.overdue(SimTime(now), SimTime(40));
+    assert_eq!([60, 69, 70].map(|now| overdue(&list, now)), [None, None, Some(0)], "the oldest by its place");
+    list.take(0);
+    assert_eq!([39, 40, 60].map(|now| overdue(&list, now)), [None, Some(0), Some(0)]);
 }
 
 #[test]
 fn a_state_is_taken_unless_it_is_too_large_and_brings_another_drive_there() {
     let records: Vec<_> = (1..4).map(|tag| Record { tag, words: [u64::from(tag); 3] }).collect();
-    let with = |records| {
-        let (g, spec) = any_disk(&mut Rng::new(8));
-        let m = Mechanics::new(g, &spec, Model::Full).unwrap();
-        Drive::new(Box::new(Three(records)), m, DriveSetup::default())
-    };
     let mut d = with(records.clone());
     d.rest_at(Pba(33));
     let who = SavedState { layer: "three".into(), ..SavedState::default() };

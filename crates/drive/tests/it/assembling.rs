@@ -39,6 +39,20 @@ fn a_scheduler_needs_a_layer_that_knows_where_requests_start() {
     assert!(all.contains("cmr cannot tell where requests start, which sptf asks for: use fcfs"), "{all}");
 }
 
+/// Buffer and bus are no more than mechanics that take time have.
+#[test]
+fn without_time_there_is_no_buffer() {
+    for (mechanics, has) in
+        [(None, true), (Some("full"), true), (Some("no-rotation"), true), (Some("instant"), false)]
+    {
+        let wanted = Wanted { mechanics, ..wanted("tiny,cache=on,bus=100", "cmr", "fcfs") };
+        let made = assemble(&wanted, |_| Err(String::new()), &smrlab_stl::build, &mut Problems::default());
+        let made = made.unwrap();
+        assert_eq!(made.controller.is_some(), has, "{mechanics:?}");
+        assert_eq!(made.start(false, false).0.buffer().is_some(), has);
+    }
+}
+
 /// Host-managed presets have their write cache on, as the drives have; that and any scheduler go with zones as they are.
 #[test]
 fn presets_of_host_managed_drives_go_with_zones_as_they_are() {

@@ -120,6 +120,19 @@ fn verify_compares_where_it_is_asked_to() {
     }
     disk.fault.set(Some(Sense::UNRECOVERED_READ));
     assert_eq!(disk.ask(&cdb(0x2f, 0, 8, 4)), Err(Sense::UNRECOVERED_READ), "it reads the medium");
+    // Longer than what is looked at in one go: the block that differs is found wherever it is.
+    let large = Memory::new(6000, 512);
+    let mut data = vec![0; 5000 * 512];
+    for block in [0, 2047, 2048, 4095, 4096, 4999] {
+        assert_eq!(large.tell(&cdb(0x8f, 0x02, 900, 5000), &data), Ok(Vec::new()));
+        assert_eq!(large.tell(&cdb(0x8f, 0x06, 900, 5000), &[0; 512]), Ok(Vec::new()));
+        data[block * 512 + 511] = 1;
+        assert_eq!(large.tell(&cdb(0x8f, 0x02, 900, 5000), &data), Err(Sense::MISCOMPARE), "block {block}");
+        data[block * 512 + 511] = 0;
+        large.tell(&cdb(0x2a, 0, 900 + block as u64, 1), &[1; 512]).unwrap();
+        assert_eq!(large.tell(&cdb(0x8f, 0x06, 900, 5000), &[0; 512]), Err(Sense::MISCOMPARE));
+        large.tell(&cdb(0x2a, 0, 900 + block as u64, 1), &[0; 512]).unwrap();
+    }
 }
 
 #[test]
@@ -132,6 +145,14 @@ fn write_same_and_unmap() {
         disk.tell(&cdb(code, 0x08, 17, 1), &[0; 512]).unwrap();
         assert_eq!(disk.ask(&cdb(0x28, 0, 17, 1)).unwrap(), vec![0; 512], "unmapped");
         assert_eq!(disk.tell(&cdb(code, 0, 0, 0), &block).unwrap_err().code, [0x24, 0], "none is not all");
+    }
+    // As many as are named, of blocks of any size.
+    for logical in [512, 4096] {
+        let (disk, block) = (Memory::new(1024, logical), filled(logical as usize));
+        disk.tell(&cdb(0x93, 0, 16, 21), &block).unwrap();
+        let around = disk.ask(&cdb(0x28, 0, 15, 23)).unwrap();
+        let zeroes = vec![0; block.len()];
+        assert_eq!(around, [&zeroes[..], &block.repeat(21), &zeroes].concat());
     }
     // Without a data-out buffer: zeroes.
     assert_eq!(data_out(&disk, &cdb(0x93, 1, 16, 1)), 0);
@@ -161,7 +182,12 @@ fn write_same_and_unmap() {
         let length = (list.len() as u16).to_be_bytes();
         disk.tell(&[0x42, 0, 0, 0, 0, 0, 0, length[0], length[1], 0], &list)
     };
-    assert_eq!((many(256), many(257)), (Ok(Vec::new()), Err(Sense::INVALID_LIST)));
+    disk.tell(&cdb(0x93, 0, 0, 600), &block).unwrap();
+    assert_eq!((many(257), many(256)), (Err(Sense::INVALID_LIST), Ok(Vec::new())));
+    let held = disk.ask(&cdb(0x28, 0, 0, 600)).unwrap();
+    for (lba, held) in held.chunks(512).enumerate() {
+        assert_eq!(held == &block[..], lba >= 512 || lba % 2 == 1, "block {lba}");
+    }
     assert_eq!(unmap(&[]), Ok(Vec::new()));
     let mut kept = Memory::new(1024, 512);
     kept.facts.discards = false;
