@@ -350,7 +350,62 @@ mod tests {
             let writes = [(0, HostOp::Write, 0, 8), (100_000, HostOp::Write, 16, 8)];
             let refusals: Vec<_> = answers(how, &writes, &mut ()).into_iter().map(|(_, why)| why).collect();
             assert_eq!(refusals, [None, Some(Refusal::NotAtPointer)], "{scheduler}");
+            // A write that the first disk has no pointer for, and the second, whose zone is full, no room: the first one says why.
+            let how = ("zoned,zone=32KiB,conventional=0%", "striped,disks=2,chunk=32KiB", scheduler);
+            let writes = [(0, HostOp::Write, 64, 64), (100_000, HostOp::Write, 8, 120)];
+            let refusals: Vec<_> = answers(how, &writes, &mut ()).into_iter().map(|(_, why)| why).collect();
+            assert_eq!(refusals, [None, Some(Refusal::NotAtPointer)], "{scheduler}");
         }
+    }
+
+    /// Notes who died, and when each request that was dispatched had come.
+    #[derive(Default)]
+    struct Noted {
+        died: Vec<u32>,
+        came: Vec<u64>,
+    }
+
+    impl Observer for Noted {
+        type Error = std::convert::Infallible;
+
+        fn dispatched(
+            &mut self,
+            came: SimTime,
+            _: &HostRequest,
+            _: &TimedPlan<'_>,
+        ) -> Result<(), Self::Error> {
+            self.came.push(came.0 / 1000);
+            Ok(())
+        }
+    }
+
+    impl ArrayObserver for Noted {
+        fn died(&mut self, member: MemberId) {
+            self.died.push(member.0);
+        }
+    }
+
+    /// A drive that answers when its time is up is in time.
+    #[test]
+    fn a_drive_is_thrown_out_for_what_takes_longer_than_the_limit() {
+        let read = [(0, HostOp::Read, 1600, 1)];
+        for scheduler in ["fcfs", "sptf,depth=8"] {
+            let took = acks(("cmr", "spanning,disks=2", scheduler), &read, &mut ())[0];
+            for (limit, died) in [(took + 1, vec![]), (took, vec![]), (took - 1, vec![0])] {
+                let (array, mut noted) = (format!("spanning,disks=2,timeout={limit}ns"), Noted::default());
+                acks(("cmr", &array, scheduler), &read, &mut noted);
+                assert_eq!(noted.died, died, "{scheduler}: {limit} of {took} ns");
+            }
+        }
+    }
+
+    /// Of requests for which a queue of one has no place it is told when they came, and not when they got one.
+    #[test]
+    fn what_waits_before_a_queue_is_as_old_as_it_is() {
+        let reads = [0, 10, 20, 30].map(|at| (at, HostOp::Read, at * 20, 1));
+        let mut noted = Noted::default();
+        acks(("cmr", "spanning,disks=2", "sptf,depth=1"), &reads, &mut noted);
+        assert_eq!(noted.came, [0, 10, 20, 30]);
     }
 
     /// Of two striped drives one dies while both write: the request is not acknowledged as done.

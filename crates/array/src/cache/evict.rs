@@ -170,5 +170,9 @@ mod tests {
         let mut policy = named("lru-lfu", 6);
         [1, 1, 1, 1, 1, 1, 2, 2, 2, 2, 3].iter().for_each(|g| policy.touched(*g));
         assert_eq!(policy.victim(&dirty), Some(1));
+        // When three references of 1 and one of 2 are halved they are two and one; 3, of which one is left, fell out later than 2.
+        let mut policy = named("lru-lfu", 6);
+        [1, 1, 1, 2, 3, 3, 4, 5].iter().for_each(|g| policy.touched(*g));
+        assert_eq!([(); 5].map(|()| policy.victim(&dirty)), [2, 3, 1, 4, 5].map(Some));
     }
 }

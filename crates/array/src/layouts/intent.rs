@@ -141,3 +141,34 @@ impl Intent {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// After a power cut all of 3000 stripes are looked at, one at a time; that is remembered at the beginning, after each 1024, and at the
+    /// end, and who takes up the records goes on there.
+    #[test]
+    fn a_scrub_is_remembered_every_so_often() {
+        let (mut intent, mut plan) = (Intent::new(3000), MemberPlan::new(false));
+        intent.unclean(Stop::PowerLost, true, &mut plan);
+        let mut left = Vec::new();
+        for stripe in 0..3000 {
+            assert_eq!((intent.look(), intent.look()), (Some(stripe), None));
+            intent.looked_at(stripe + 1, &mut plan);
+            assert!(intent.doubts(stripe) && !intent.waits());
+            intent.looked_at(stripe, &mut plan);
+            if stripe % 1000 == 999 {
+                let mut again = Intent::new(3000);
+                plan.records().iter().filter_map(IntentChange::of).for_each(|change| again.recover(change));
+                left.push((intent.left(), again.left()));
+            }
+        }
+        let told: Vec<_> = plan.records().iter().filter_map(IntentChange::of).collect();
+        assert_eq!(told, [0, 1024, 2048, 3000].map(IntentChange::Doubt));
+        assert_eq!((left, intent.look()), (vec![(2000, 3000), (1000, 1976), (0, 0)], None));
+        let mut killed = Intent::new(3000);
+        killed.unclean(Stop::Killed, true, &mut plan);
+        assert_eq!(killed.left(), 0, "records say what was under way");
+    }
+}

@@ -264,6 +264,25 @@ mod tests {
         assert_eq!(events, [Some(intent::IntentChange::Dirty(1..3))]);
     }
 
+    /// 70 whole rows of three disks: 64 go through the journal, then six. What is written to the disks waits until the journal is durable.
+    #[test]
+    fn a_long_write_goes_through_the_journal_batch_by_batch() {
+        let chosen = parse("raid5,disks=3,chunk=2blk,journal=on").unwrap();
+        let mut array = chosen.build(&ArrayContext::new(&[Blocks(200); 3])).unwrap().array;
+        let write = Work::Host(HostRequest::new(HostOp::Write, Lba(0), Blocks(70 * 4)));
+        let (mut plan, mut asked) = (MemberPlan::new(true), Vec::new());
+        array.start(Ticket(0), &write, &mut plan);
+        while !plan.ops().is_empty() {
+            let on_ssd = plan.ops().iter().filter(|op| op.member.0 == 3).count();
+            asked.push((on_ssd, plan.ops().len() - on_ssd, plan.is_fence()));
+            plan.begin(plan.now());
+            let phase = crate::Phase { ticket: Ticket(0), lost: false, untaken: None, busy: false };
+            array.complete(phase, &mut plan);
+        }
+        // The second batch goes over places of the first, of which it must be known that the disks have them.
+        assert_eq!(asked, [(64, 0, false), (0, 3 * 64, true), (6, 0, true), (0, 3 * 6, true)]);
+    }
+
     #[test]
     fn what_is_kept_comes_back() {
         for parities in [0, 1, 2, 3] {
