@@ -70,7 +70,11 @@ impl Shared {
     /// Whether any of these bytes lies on a block that others have too.
     #[inline]
     pub(super) fn shares(&self, offset: u64, len: u64) -> bool {
-        !self.moved.is_empty() && blocks(offset, len).any(|b| self.others[self.place(b)] > 0)
+        if self.moved.is_empty() {
+            return false;
+        }
+        let mut left = blocks(offset, len);
+        std::iter::from_fn(|| self.next(&mut left)).any(|(_, places)| self.shared_of(places) > 0)
     }
 
     /// Has these bytes, all of which are about to be overwritten, lie on blocks of their own.
@@ -78,14 +82,45 @@ impl Shared {
         if self.moved.is_empty() {
             return;
         }
-        for block in blocks(offset, len) {
-            let place = self.place(block);
-            if self.others[place] > 0 {
-                self.leave(place);
-                let own = self.free.pop().expect("as many blocks of memory as of the store");
-                self.lay(block, own as usize);
+        let mut left = blocks(offset, len);
+        while let Some((first, places)) = self.next(&mut left) {
+            let shared = self.shared_of(places.clone());
+            if shared == places.len() {
+                self.part(places);
+                (first..left.start).for_each(|block| self.lay_free(block));
+            } else if shared > 0 {
+                for (block, place) in (first..).zip(places) {
+                    if self.others[place] > 0 {
+                        self.leave(place);
+                        self.lay_free(block);
+                    }
+                }
             }
         }
+    }
+
+    /// Has a block of the store lie on one of memory that no other has.
+    #[inline]
+    fn lay_free(&mut self, block: usize) {
+        let own = self.free.pop().expect("as many blocks of memory as of the store");
+        self.lay(block, own as usize);
+    }
+
+    /// How many of these blocks of memory have several blocks of the store.
+    #[inline]
+    fn shared_of(&self, places: Range<usize>) -> usize {
+        self.others[places].iter().map(|n| usize::from(*n > 0)).sum()
+    }
+
+    /// The next run of `left`, which it is taken from: its first block, and where in memory all lie.
+    #[inline]
+    fn next(&self, left: &mut Range<usize>) -> Option<(usize, Range<usize>)> {
+        (left.start < left.end).then(|| {
+            let (first, place) = (left.start, self.place(left.start));
+            let n = self.along(first, left.end - first);
+            left.start += n;
+            (first, place..place + n)
+        })
     }
 
     /// Has `to..to + len` lie where `from..from + len` did, which may overlap; `false`: nothing may be shared.
@@ -117,8 +152,12 @@ impl Shared {
     /// How many blocks from `first` on lie in memory one behind the other, as the first does, `most` at most.
     #[inline]
     fn along(&self, first: usize, most: usize) -> usize {
-        let moved = &self.moved[first..][..most];
-        moved.iter().position(|by| *by != moved[0]).unwrap_or(most)
+        // Numbers that are compared at once.
+        const STEP: usize = 16;
+        let (moved, by) = (&self.moved[first..][..most], self.moved[first]);
+        let same = |step: &&[u32]| step.iter().fold(true, |same, other| same & (*other == by));
+        let whole = moved.chunks_exact(STEP).take_while(same).count() * STEP;
+        whole + moved[whole..].iter().position(|other| *other != by).unwrap_or(most - whole)
     }
 
     /// [`share`](Self::share) of ranges that do not overlap, run by run: a layer that rewrites regions shares hundreds of
@@ -127,8 +166,15 @@ impl Shared {
     fn share_apart(&mut self, from: Range<usize>, to: Range<usize>) {
         let mut moves = std::mem::take(&mut self.moves);
         let (mut first, mut target) = (from.start, to.start);
+        // Blocks that are left of the run that each is in.
+        let (mut here, mut there) = (0, 0);
         while first < from.end {
-            let n = self.along(target, self.along(first, from.end - first));
+            for (left, block) in [(&mut here, first), (&mut there, target)] {
+                if *left == 0 {
+                    *left = self.along(block, from.end - first);
+                }
+            }
+            let n = here.min(there);
             let (place, before) = (self.place(first), self.place(target));
             // What comes back to where it was moved from lies there already.
             if place != before {
@@ -138,6 +184,7 @@ impl Shared {
                 moves.push(Move { target, place, before, n });
             }
             (first, target) = (first + n, target + n);
+            (here, there) = (here - n, there - n);
         }
         // First what is taken, then what is freed: a block may be both.
         let freed = self.free.len();
@@ -177,9 +224,12 @@ impl Shared {
     /// These blocks of memory have one block of the store less each.
     #[inline]
     fn part(&mut self, places: Range<usize>) {
-        let others = &self.others[places.clone()];
+        let others = &mut self.others[places.clone()];
         if others.iter().fold(true, |none, n| none & (*n == 0)) {
             return self.free.extend(places.map(|place| place as u32));
+        }
+        if others.iter().fold(true, |few, n| few & (1..MANY).contains(n)) {
+            return others.iter_mut().for_each(|n| *n -= 1);
         }
         places.for_each(|place| self.leave(place));
     }
