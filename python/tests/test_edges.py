@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from smrlab import (
+    Trace,
     _core,
     devicemap,
     devices,
@@ -23,6 +24,7 @@ from smrlab import (
     listening,
     mounts,
     outdir,
+    payload,
     recording,
     results,
     stores,
@@ -30,15 +32,21 @@ from smrlab import (
     targets,
     text,
 )
+from smrlab.cli import console, finish, options
 from smrlab.devices import Device
 from smrlab.errors import InputError
 from smrlab.executors import Failed, Piece
 from smrlab.executors.local import LocalPool
 from smrlab.executors.memory import Room
-from smrlab.papers import claims, record
+from smrlab.papers import claims, page, record
 from smrlab.papers.grid import find
+from smrlab.papers.reproduce import NOT_ASKED, Reproduction
 from smrlab.plots import figures
 from smrlab.results import Result, Results
+from smrlab.sweeps import identity, plan
+from smrlab.sweeps.grid import Point
+from smrlab.sweeps.store import Store
+from smrlab.sweeps.table import Table
 
 
 def stored(**columns: list[int]) -> bytes:
@@ -426,3 +434,90 @@ def test_a_page_of_results_is_found_by_its_document(tmp_path: Path) -> None:
         (tmp_path / "result.json").write_text(written)
         with pytest.raises(InputError, match=f"{tmp_path}/result.json: .*{said}"):
             results.load_results(tmp_path)
+
+
+def test_a_condition_is_asked_for_once() -> None:
+    """Others hold with it; a second one of the same key would take its place unseen."""
+    trace = Trace("a").where(op="write").where(size="..4KiB")
+    for more in ({"op": "read"}, {"lba": "1GB..", "size": "8KiB.."}):
+        with pytest.raises(InputError, match=r"where\(\) was called with (op|size)= already: save\(\) the trace"):
+            trace.where(**more)
+
+
+def test_what_was_not_given_says_nothing() -> None:
+    """A switch that is off and a list without a value are not given; 0 and an empty text are."""
+    assert options.given({"a": False, "b": None, "c": [], "from_": 0, "e": "", "f": True}) == {
+        "from": 0,
+        "e": "",
+        "f": True,
+    }
+
+
+def test_the_run_with_most_reads_of_nothing_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From one in a hundred on."""
+    told: list[str] = []
+    monkeypatch.setattr(console, "note", told.append)
+    runs = [("a", {"host": {"reads": 100, "reads_unwritten": n}}) for n in (0, 5, 1)]
+    finish.warn_unwritten(runs)
+    finish.warn_unwritten([runs[2]])
+    assert [note.partition(" of the reads")[0] for note in told] == ["5 %"]
+
+
+def test_windows_without_a_write_amplify_nothing() -> None:
+    """There is no share of nothing; elsewhere it is what the medium wrote for what the host did."""
+    times = {"start_s": [0.0, 1.0, 2.0], "end_s": [1.0, 2.0, 3.0]}
+    table = pa.table({**times, "write_blocks": [0, 8, 4], "media_blocks_written": [8, 16, 2]})
+    series = payload.timeline(table)
+    assert series is not None
+    assert series["wa"] == [None, 2, 0.5]
+
+
+def test_a_run_that_failed_once_is_done_when_it_is_there(tmp_path: Path) -> None:
+    """What the table says of it is of then; what it said of others stays."""
+    store = Store(tmp_path)
+    points = [(Point({"n": n}, {}), a) for n, a in enumerate("abc")]
+    before = Table(store, points)
+    before.fails("a", "why")
+    before._rows["b"] = {"point": "b", "status": "done", "iops": 7.0}
+    before.write()
+    for a in "ab":
+        store.write(f"points/{a}/result.json", json.dumps({"schema": 1, "iops": 5.0}).encode())
+    after = Table(store, points)
+    after.take({"a", "b"})
+    rows = [(r["n"], r["point"], r["status"], r["iops"]) for r in after.table().to_pylist()]
+    assert rows == [(0, "a", "done", 5.0), (1, "b", "done", 7.0)]
+
+
+def test_a_run_is_known_by_what_its_files_hold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wherever they lie and whatever they are called; how they are read and what is overridden counts."""
+    monkeypatch.setattr(identity, "fingerprint", lambda: "engine")
+    for name, held in (("t.csv", "1"), ("copy.csv", "1"), ("other.csv", "2"), ("d.toml", "3"), ("e.toml", "3")):
+        (tmp_path / name).write_text(held)
+
+    def of(trace: str, drive: str = "d.toml") -> str:
+        spec = {"trace": [f"{tmp_path}/{trace}"], "drive": f"{tmp_path}/{drive}", "layer": "rmw"}
+        return identity.address(json.dumps(spec), identity.Digests(Store(tmp_path / "study")))
+
+    assert of("t.csv") == of("copy.csv") == of("t.csv", "e.toml")
+    assert len({of("t.csv"), of("other.csv"), of("t.csv:spc"), of("t.csv:disksim"), of("t.csv", "d.toml,zone=1")}) == 5
+
+
+def test_a_study_takes_as_long_as_its_scheduler(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where runs are short; three of them at 4 ms each, however many cores there are."""
+    monkeypatch.setattr(plan, "_costs", lambda *_: ({"rmw": plan._Cost(0.008, 0.0, 1.0)}, ""))
+    points = [Point({"n": n}, {"drive": "tiny", "layer": "rmw", "trace": "synth:uniform"}) for n in range(3)]
+    told = plan.plan_of(cast("Any", SimpleNamespace(points=points)))
+    assert told["time_s"] == {"1": pytest.approx(0.024), **{n: pytest.approx(0.012) for n in ("8", "64", "512")}}
+
+
+def test_a_page_leaves_out_claims_that_nobody_asked_for(tmp_path: Path) -> None:
+    """What could not be run is there with its reason."""
+    verdicts = [
+        claims.Verdict(f"claim{n}", "s", "p", "", "t", "not run", why)
+        for n, why in enumerate((NOT_ASKED, "the trace x is not there"))
+    ]
+    paper = SimpleNamespace(id="p", title="T", citation="", setting="", parts=(), claims=[None, None])
+    found = Reproduction(cast("Any", paper), "quick", None, {}, verdicts, {})
+    text = page.write_page(found, tmp_path).read_text()
+    assert ("claim0" in text, "claim1" in text, "the trace x is not there" in text) == (False, True, True)
+    assert "<code>smrlab paper run p --quick</code>" in text
