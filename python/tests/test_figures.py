@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from drawn import bars, curves, named
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from smrlab import payload
+from smrlab import payload, report, results
 from smrlab.plots import FIGURES, figures, style
 
 MINUTES = [60.0, 120.0, 600.0]
@@ -282,3 +283,40 @@ def test_one_window_of_heat_is_as_long_as_it_began_late() -> None:
     assert (grid["cols"], grid["t0"], grid["t1"]) == (161, 0, 4830)
     assert [i for i, n in enumerate(grid["reads"]) if n] == [0, 160]
     assert (payload.heatmap(None), payload.timeline(None), payload.histogram(None)) == (None, None, None)
+
+
+def test_a_page_says_what_it_is_of() -> None:
+    """Names shortened and as they are written; trace and drive of the first run; where it comes from."""
+    spec = {"trace": ["a", "b"], "drive": "d", "layer": "x", "scheduler": {"depth": 2}}
+    made = {"version": "1", "git": None, "seed": 0}
+    runs = [results.Result(name, {"spec": spec, "provenance": made}) for name in ("<a>", "b")]
+    assert report.title(runs) == "smrlab: <a>, b"
+    assert [report.title([results.Result("x" * n, {})])[8:] for n in (90, 91)] == ["x" * 90, "x" * 89 + "…"]
+    assert report.title([results.Result("x" * 45, {})] * 2) == "smrlab: 2 runs compared"
+    assert report.subtitle(runs[0]) == 'trace a + b · drive d · scheduler {"depth": 2}'
+    assert report.footer(runs[0]) == "smrlab version 1 · seed 0"
+    assert [report._short("y" * n) for n in (120, 121)] == ["y" * 120, "y" * 117 + "…"]
+    page = report.render(runs)
+    assert "<title>smrlab: &lt;a&gt;, b</title>" in page
+    assert "<a>, b" not in page
+
+
+def test_heat_maps_that_are_the_same_are_there_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The others name the run that has it; nothing in the data ends the script."""
+    heats = [None, {"r": [1]}, {"r": [2]}, {"r": [1]}, None, {"r": [2]}]
+    monkeypatch.setattr(report, "runs_payload", lambda _: [{"name": "</script>", "heat": heat} for heat in heats])
+    text = report.embedded([])
+    assert [run["heat"] for run in json.loads(text)] == [None, {"r": [1]}, {"r": [2]}, 1, None, 2]
+    assert "<" not in text
+
+
+def test_the_distribution_is_that_of_all_requests() -> None:
+    """From below in per cent, and what is longer; where a run has reads alone beside them, too."""
+    of = {"x": [1.0, 2.0, 4.0], "f": [0.0, 0.25, 1.0], "tail": [1.0, 0.75, 0.0]}
+    reads = {"x": [9.0], "f": [1.0], "tail": [0.0]}
+    figure = figures.distribution([{"name": "a", "histogram": {"response": of, "read_response": reads}}])
+    assert figure is not None
+    below, above = (np.asarray(axes.lines[0].get_xydata()) for axes in figure.axes)
+    assert below.tolist() == [[1, 0], [2, 25], [4, 100]]
+    assert above[:2].tolist() == [[1, 100], [2, 75]]
+    assert np.isnan(above[2, 1])

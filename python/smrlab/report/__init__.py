@@ -84,7 +84,9 @@ def explained() -> str:
 def title(runs: Sequence[Result]) -> str:
     """What the page is about: the runs' names, shortened."""
     names = ", ".join(run.name for run in runs)
-    return f"smrlab: {names if len(names) <= 90 else f'{len(runs)} runs compared'}"
+    if len(names) > 90:
+        names = f"{len(runs)} runs compared" if len(runs) > 1 else f"{names[:89]}…"
+    return f"smrlab: {names}"
 
 
 def subtitle(run: Result) -> str:
