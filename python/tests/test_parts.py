@@ -1,0 +1,250 @@
+"""Parts of studies and of papers, each by itself and by hand."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from smrlab.errors import InputError, Interrupted, MissingError
+from smrlab.executors import Failed
+from smrlab.papers import claims, figures, page, record
+from smrlab.papers.paper import Claim, Experiment
+from smrlab.papers.reproduce import NOT_ASKED, _plan
+from smrlab.papers.runs import Run, Runs
+from smrlab.results import Result
+from smrlab.sweeps import identity, inputs, settings, table
+from smrlab.sweeps import run as running
+from smrlab.sweeps.grid import Point, with_parameter
+from smrlab.sweeps.run import REFUSED, Plan, Progress, planned
+from smrlab.sweeps.store import Store
+from smrlab.sweeps.task import Task, Told
+
+
+def test_what_is_left_is_neither_done_nor_failed() -> None:
+    """At the rate so far; unknown before the first run."""
+    assert Progress(10, 4, 2, [], 2.0).left_s == 2.0
+    assert Progress(10, 10, 0, [], 2.0).left_s == 0.0
+    assert Progress(10, 4, 2, []).left_s is None
+
+
+def task(address: str, store: Store) -> Task:
+    return Task(address, f"n={address}", {"layer": "rmw"}, store, "owner", asker="me")
+
+
+def test_ends_of_runs_are_counted_by_who_did_them(tmp_path: Path) -> None:
+    """What was there, or another study did, is found; what somebody is at, or a store was away for, is tried again."""
+    store = Store(tmp_path)
+    tasks = {a: task(a, store) for a in "abcdefg"}
+    plan = Plan([(Point({}, {}), a) for a in tasks], tasks)
+    study = running._Study(plan, store, cast("Any", None), None)
+    document = {"iops": 1.0}
+    ends: dict[str, Told | Failed] = {
+        "a": Told("a", document, asker="me"), "b": Told("b", document, found=True),
+        "c": Told("c", document, asker="other"),
+        "d": Told("d", busy=True), "e": Told("e", fault="no room"), "f": Failed(Interrupted("x")),
+        "g": Failed(InputError("wrong")),
+    }  # fmt: skip
+    for a, value in ends.items():
+        study._ended(tasks[a], value)
+    assert (study.finished, study.found, [t.address for t in study.busy]) == (1, 2, ["d", "f"])
+    assert study.failed == {"n=e": "no room", "n=g": "wrong"}
+    assert json.loads((tmp_path / "points/g/failed.json").read_text()) == {"reason": "wrong"}
+    rows = [(r["point"], r["status"]) for r in study.table.table().to_pylist()]
+    assert rows == [("a", "done"), ("b", "done"), ("c", "done"), ("e", "failed"), ("g", "failed")]
+    away = Failed(MissingError("away"))
+    for _ in range(REFUSED - 1):
+        study._ended(tasks["f"], away)
+    study._ended(tasks["a"], Told("a", document, asker="me"))
+    for _ in range(REFUSED - 1):
+        study._ended(tasks["f"], away)
+    with pytest.raises(MissingError, match="away"):
+        study._ended(tasks["f"], away)
+
+
+def test_a_plan_shares_what_two_runs_need(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A prefill of one run alone is its own; what failed before is tried again, what is there is done."""
+    for module in (identity, running):
+        monkeypatch.setattr(module, "fingerprint", lambda: "engine")
+    keys = {1: "k", 2: "k", 3: "other", 4: None}
+    made = lambda _, __, spec, ___: SimpleNamespace(key=keys[spec["seed"]]) if keys[spec["seed"]] else None  # noqa: E731
+    monkeypatch.setattr(running, "prefill_of", made)
+    base = {"drive": "tiny", "layer": "cmr", "trace": ["synth:uniform,requests=5"]}
+    points = [Point({"seed": n}, {**base, "seed": n}) for n in (1, 2, 3, 4, 1)]
+    store, executor = Store(tmp_path), cast("Any", SimpleNamespace(remote=True, owner="o"))
+    first = planned(points, store, executor)
+    assert [bool(t.prefill) for t in first.tasks.values()] == [True, True, False, False]
+    assert (len(first.points), len(first.missing), first.points[0][1]) == (5, 4, first.points[4][1])
+    done, failed, *_ = first.tasks
+    store.write(f"points/{done}/result.json", b"{}")
+    store.write(f"points/{failed}/failed.json", b"{}")
+    again = planned(points, store, executor)
+    assert (again.done, [t.failed for t in again.missing]) == ({done}, [True, False, False])
+
+
+def test_a_store_is_the_same_with_a_slash_behind_it(tmp_path: Path) -> None:
+    """What is cut in it is no document; what fills it keeps its folders, and the last comes last."""
+    assert [Store(url).url for url in ("s3://b/x/", "s3://b/x", "file:///x")] == ["s3://b/x", "s3://b/x", "/x"]
+    store = Store(tmp_path / "s")
+    store.write("cut.json", b'{"a":')
+    assert (store.document("cut.json"), store.document("none.json")) == (None, None)
+    with store.filling("", "a.json") as folder:
+        (folder / "runs").mkdir()
+        for name in ("a.json", "runs/b", "z"):
+            (folder / name).write_text(name)
+    assert {p: store.read(p) for p in ("a.json", "runs/b", "z")} == {p: p.encode() for p in ("a.json", "runs/b", "z")}
+    assert sorted(store.times("", "b")) == ["runs/b"]
+    assert not [p for p in (tmp_path / "s").iterdir() if p.name.startswith(".partial")]
+
+
+def test_a_trace_with_bad_lines_is_read_as_it_is() -> None:
+    """Nor is one of several made columns: what was passed over, and where one begins, is told of the trace itself."""
+    digests = cast("Any", SimpleNamespace(files=lambda f: [f], stamp=lambda _: "s"))
+
+    def alone(**spec: Any) -> list[bool]:
+        return [
+            c.alone
+            for c in inputs.columns_of(
+                spec,
+                digests,
+            )
+        ]
+
+    assert alone(trace="memory://a.spc") == alone(trace=["memory://a.spc"], skip_bad=0) == [True]
+    assert alone(trace="memory://a.spc", skip_bad="3") == alone(trace="memory://a.spc:spc,skip_bad=1") == [False]
+    assert alone(trace=["memory://a", "memory://b", "here"]) == [False, False]
+
+
+def test_settings_are_read_in_the_order_of_their_files(tmp_path: Path) -> None:
+    """Tables of items become parameters; an empty cell sets nothing."""
+    (tmp_path / "b.toml").write_text('n = 1\n[layer]\ncache = "1%"\n')
+    (tmp_path / "a.toml").write_text("n = 2\n")
+    (tmp_path / "c.csv").write_text("n,layer.cache,x\n3,,0.5\n4,2%,w\n")
+    (tmp_path / "d.json").write_text('[{"n": 5}, {"n": 6, "layer": {"cache": 7}}]')
+    pq.write_table(pa.table({"n": [8, None], "m": [None, "y"]}), tmp_path / "e.parquet")
+    assert settings.settings_of(["*.toml", "c.csv", "d.json", "e.parquet"], "x", tmp_path) == [
+        {"n": 2}, {"n": 1, "layer.cache": "1%"}, {"n": 3, "x": 0.5}, {"n": 4, "layer.cache": "2%", "x": "w"},
+        {"n": 5}, {"n": 6, "layer.cache": 7}, {"n": 8}, {"m": "y"},
+    ]  # fmt: skip
+    (tmp_path / "f.txt").touch()
+    for given, said in (
+        (["none*"], "no file is called none"),
+        (["f.txt"], "f.txt: settings that cannot be read"),
+        ([], "files is a list"),
+    ):
+        with pytest.raises(InputError, match=said):
+            settings.settings_of(given, "x", tmp_path)
+
+
+def test_a_parameter_takes_the_place_of_the_one_before_it() -> None:
+    """Commas in brackets part nothing; switches are on or off."""
+    for item, told in (
+        ("a", "a,x=1"), ("a,x=2,y=3", "a,y=3,x=1"), ("static-R(4,1,2)", "static-R(4,1,2),x=1"),
+        ("a,of=[1,2],x=exp(3,4)", "a,of=[1,2],x=1"), ("a,xx=2", "a,xx=2,x=1"),
+    ):  # fmt: skip
+        assert with_parameter(item, "x", 1) == told
+    assert [with_parameter("a", "x", on) for on in (True, False)] == ["a,x=on", "a,x=off"]
+
+
+def test_columns_have_one_type() -> None:
+    """Whole numbers beside real ones are real, other kinds beside each other texts; a column that lacks is none."""
+    rows: list[dict[str, Any]] = [{"a": 1, "b": 1, "c": 1}, {"a": 2.5, "b": "x", "d": True}]
+    assert table._aligned(rows) == [
+        {"a": 1.0, "b": "1", "c": 1, "d": None}, {"a": 2.5, "b": "x", "c": None, "d": True}
+    ]  # fmt: skip
+    scales = [table._scale(v) for v in ([1, 2, 50], [1, 2, 49], [1, 50], [0, 1, 99], [])]
+    assert scales == ["log", "linear", "linear", "linear", "linear"]
+
+
+def a_run(n: int, **doc: Any) -> Run:
+    return Run({"n": n, "layer": "rmw"}, Result("r", doc), {"twice": "2 * v('iops')"})
+
+
+def test_values_of_runs_are_those_of_their_documents() -> None:
+    """What does not apply is 0; computed ones may use others; the only run is one."""
+    runs = Runs("e", [a_run(1, iops=3.0, cleaning={"count": 7}), a_run(2, iops=4.0)])
+    assert (runs.values("cleaning.count"), runs.values("twice")) == ([7.0, 0.0], [6.0, 8.0])
+    assert (runs.where(n="2").value("iops"), runs[0].value("iops.more")) == (4.0, 0.0)
+    for ask in (lambda: runs.where(n=3), lambda: runs.value("iops")):
+        with pytest.raises(InputError, match="experiment e: "):
+            ask()
+
+
+def test_response_times_are_in_milliseconds_from_a_time_on() -> None:
+    """Requests that arrive at that very time count; ascending."""
+    requests = pa.table(
+        {"arrival_ns": [0, 10**9, 2 * 10**9], "completion_ns": [5_000_000, 10**9 + 3_000_000, 2 * 10**9 + 1]}
+    )
+    run = Run({}, cast("Any", SimpleNamespace(requests=lambda: requests)))
+    assert run.responses() == [1e-6, 3.0, 5.0]
+    assert run.responses(1.0) == [1e-6, 3.0]
+
+
+def test_a_claim_is_judged_at_its_scale() -> None:
+    """And where all that it uses was run; partly, where it says how."""
+    paper = cast("Any", SimpleNamespace(id="p"))
+    runs = {"e": Runs("e", [a_run(1, iops=3.0)])}
+
+    def verdict(scale: str = "full", absent: Any = None, **more: Any) -> tuple[str, str, str]:
+        of = {"holds": "x > 5", "ours": "{x:.0f}", "let": {"x": "e.value('iops')"}, **more}
+        found = claims.judge(paper, Claim("c", "s", "p", "t", **of), runs, absent or {}, scale)
+        return found.verdict, found.ours, found.why
+
+    assert [verdict(holds=f"x > {n}", partly="x > 2")[0] for n in (2, 3, 5)] == ["reproduced", "partly", "partly"]
+    assert verdict(why="is {x}") == ("not", "3", "is 3.0")
+    assert verdict(only="full") == ("not", "3", "")
+    assert verdict("quick", only="full") == ("not run", "", "only at full scale")
+    assert verdict(absent={"e": "no trace", "f": "other"}) == ("not run", "", "no trace")
+
+
+def test_a_plan_of_a_paper_leaves_out_what_it_cannot_run(tmp_path: Path) -> None:
+    """What was not asked for, what the program lacks, what needs a trace that is not there: each with its reason."""
+    spec = {"drive": "tiny", "layer": "cmr", "trace": ["synth:uniform"]}
+    experiments = (
+        Experiment("a", "", spec, grid={"seed": [1, 2]}), Experiment("b", "", spec, missing="no such thing"),
+        Experiment("c", "", spec, needs=("t.csv",)),
+    )  # fmt: skip
+    paper = cast("Any", SimpleNamespace(id="p", folder=tmp_path, experiments=experiments, scale={}, names={}))
+    found, absent = _plan(paper, "quick", tmp_path, None, ())
+    assert [(p.experiment.id, p.point) for p in found] == [("a", {"seed": 1}), ("a", {"seed": 2})]
+    assert absent == {"b": "no such thing", "c": "the trace t.csv is not there (--traces DIR)"}
+    found, absent = _plan(paper, "quick", tmp_path, None, ["c"])
+    assert (found, absent["a"], absent["b"]) == ([], NOT_ASKED, NOT_ASKED)
+
+
+def test_texts_of_a_papers_page() -> None:
+    """Backticks are code, markup is text; the command makes this very page; per cent are numbers."""
+    assert page._prose("`a<b` & `c`") == "<code>a&lt;b</code> &amp; <code>c</code>"
+
+    def of(scale: str, traces: Path | None) -> str:
+        found = SimpleNamespace(paper=SimpleNamespace(id="p"), scale=scale, traces=traces)
+        return page.command(cast("Any", found), "f")
+
+    assert of("quick", None) == "smrlab paper run p --quick --figure f"
+    assert of("full", Path("t")) == "smrlab paper run p --figure f --traces t"
+    assert [figures._number(v) for v in ("5%", 7, "0.5")] == [5.0, 7.0, 0.5]
+    assert [figures._cell(v) for v in (3.0, 3.14159, 12345.6, -0.5)] == ["3", "3.142", "12346", "-0.5"]
+
+
+def test_the_page_of_a_record_has_the_larger_scale_first() -> None:
+    """A bar in a text ends no cell; of one verdict at both scales the larger one's reason is told."""
+
+    def row(verdict: str, why: str, ours: str = "5") -> dict[str, str]:
+        return {"verdict": verdict, "ours": ours, "why": why}
+
+    found = {
+        "quick": {"c1": row("not", "few"), "c2": row("partly", "small"), "c3": row("not run", "", "")},
+        "full": {"c1": row("not", "many"), "c2": row("reproduced", "")},
+    }
+    each = [SimpleNamespace(id=f"c{n}", statement=f"a | b{n}", paper="p", tolerance="t") for n in (1, 2, 3)]
+    paper = SimpleNamespace(id="p", title="T", citation="C", setting="S", claims=each)
+    lines = record.markdown(cast("Any", paper), found).splitlines()
+    assert "| claim | what it says | full scale | quick scale |" in lines
+    assert "| [c1](#c1) | a \\| b1 | **not** | **not** |" in lines
+    assert [line for line in lines if line in ("- many", "- few", "- small")] == ["- many", "- small"]
+    assert "Not run on these: c3." in lines
