@@ -12,7 +12,7 @@ import selectors
 import stat
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
@@ -20,6 +20,7 @@ from served import need
 
 ROOT = Path(__file__).parents[2]
 Answers = dict[str, Callable[[], object]]
+Scripts = Mapping[str, Mapping[str, object]]
 
 KERNELS = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "kernels"
 
@@ -114,7 +115,11 @@ class Guest:
 
         `known` are variables of the script. `ask WORD` in it waits until `answers[WORD]` was called here.
         """
-        self.give(script, known)
+        return self.run_all({script: known}, limit_s, answers)
+
+    def run_all(self, scripts: Scripts, limit_s: float, answers: Answers | None = None) -> str:
+        """As `run`, several scripts one after the other, each with its variables: the machine starts once."""
+        self.give(scripts)
         for _ in range(BOOTS):
             machine = subprocess.Popen(
                 self.command(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
@@ -129,14 +134,16 @@ class Guest:
         assert "guest: status 0" in shown, f"after {limit_s:.0f} s at most:\n{shown[-4000:]}"
         return shown
 
-    def give(self, script: str, known: dict[str, object]) -> None:
-        """Puts a script of guests/ where the guest finds it, with variables before it."""
-        parts = [(GUESTS / "prelude.sh").read_text(), *(f"{k}={v}\n" for k, v in known.items())]
-        (self.shared / "script").write_text("".join([*parts, (GUESTS / script).read_text()]))
+    def give(self, scripts: Scripts) -> None:
+        """Puts scripts of guests/ where the guest finds them, each in a shell of its own with its variables."""
+        parts = [(GUESTS / "prelude.sh").read_text()]
+        for name, known in scripts.items():
+            parts += ["(\n", *(f"{k}={v}\n" for k, v in known.items()), (GUESTS / name).read_text(), ")\nrm -rf ./*\n"]
+        (self.shared / "script").write_text("".join(parts))
 
     def cut(self, script: str, limit_s: float, due: Callable[[], bool], **known: object) -> None:
         """Runs a script of guests/ and cuts the machine's power when that is `due`; fails where it ends before."""
-        self.give(script, known)
+        self.give({script: known})
         until = time.monotonic() + limit_s
         path = self.shared / "console"
         for _ in range(BOOTS):

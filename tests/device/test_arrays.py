@@ -61,9 +61,11 @@ def lose_and_rebuild(device: Device) -> None:
 def test_fio_verifies_while_a_disk_is_lost_and_rebuilt(make: Make, fast: Path, array: str, layer: str) -> None:
     need("fio")
     device = make(array=array, layer=layer, size=None, host_size=64 << 20, store=str(fast / "store"))
+    # In bursts: what is tested is that disks are lost and rebuilt in between, not how much a processor can do.
     job = ["fio", "--name=v", "--ioengine=nbd", f"--uri={device.uri()}", "--rw=randwrite", "--bs=4k-64k",
            "--size=64m", "--iodepth=8", "--verify=crc32c", "--verify_fatal=1", "--verify_backlog=200", "--randseed=3",
-           "--time_based", "--runtime=4", "--fsync=100", "--output-format=json"]  # fmt: skip
+           "--time_based", "--runtime=4", "--fsync=100", "--thinktime=60ms", "--thinktime_blocks=64",
+           "--output-format=json"]  # fmt: skip
     with subprocess.Popen(job, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=fast) as fio:
         lose_and_rebuild(device)
         out, said = fio.communicate(timeout=120)

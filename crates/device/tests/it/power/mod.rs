@@ -8,13 +8,13 @@ use smrlab_device::store::Store;
 use smrlab_device::{Config, Device, Result};
 use smrlab_units::rng::Rng;
 use std::collections::BTreeMap;
-use std::hash::{DefaultHasher, Hasher};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tempfile::TempDir;
 
 pub(crate) const SECTOR: usize = 512;
+static ZEROES: [u8; 16 * SECTOR] = [0; 16 * SECTOR];
 
 /// The store of a drive, of an SSD, or of what an array keeps.
 #[derive(Default)]
@@ -54,12 +54,10 @@ fn newest_log(dir: &Path) -> (u64, Vec<u8>) {
     let all = std::fs::read_dir(dir).into_iter().flatten();
     let names = all.map(|e| e.unwrap().file_name().into_string().unwrap());
     let newest = names.filter_map(|n| n.strip_prefix("log.")?.parse().ok()).max().unwrap_or(0);
-    let (mut used, mut chunk) = (Vec::new(), vec![0; 128 * SECTOR]);
+    let (mut used, mut chunk) = (Vec::new(), vec![0; ZEROES.len()]);
     if let Ok(log) = std::fs::File::open(dir.join(format!("log.{newest}"))) {
         // What follows is space that was taken in advance.
-        while log.read_at(&mut chunk, used.len() as u64).unwrap() == chunk.len()
-            && chunk.iter().any(|b| *b != 0)
-        {
+        while log.read_at(&mut chunk, used.len() as u64).unwrap() == chunk.len() && chunk != ZEROES {
             used.extend_from_slice(&chunk);
         }
     }
@@ -251,10 +249,9 @@ pub(crate) fn open(
     Device::open_on(config, Machine { boot, between }).unwrap()
 }
 
-fn print(bytes: &[u8]) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    hasher.write(bytes);
-    hasher.finish()
+fn print(sector: &[u8]) -> u64 {
+    let words = sector.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word));
+    words.fold(0, |print: u64, word| (print.rotate_left(23) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15))
 }
 
 /// What each block may read as after a power loss.
