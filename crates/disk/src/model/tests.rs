@@ -492,3 +492,125 @@ fn a_drive_is_made_after_another() {
     let same = like(&base, &Like { name: base.name().into(), ..Like::default() }).unwrap();
     assert_eq!(DriveModel::from_toml(&same).unwrap().spec().geometry, base.spec().geometry);
 }
+
+/// What a controller accepts ends where it is said to.
+#[test]
+fn bounds_of_a_controller_are_accepted_and_no_more() {
+    let accepts = |change: &dyn Fn(&mut ControllerSpec)| {
+        let mut c = ControllerSpec { buffer: BufferSpec::PLAIN, ..ControllerSpec::NONE };
+        change(&mut c);
+        c.check("controller").is_ok()
+    };
+    let second = SimTime::from_ms(1000);
+    for more in [0, 1] {
+        let fits = more == 0;
+        assert_eq!(accepts(&|c| c.read_settle[1] = second + SimTime(more)), fits);
+        assert_eq!(accepts(&|c| c.read_gather = 1000 + more as u32), fits);
+        assert_eq!(accepts(&|c| c.buffer.segments = 65_536 + more as u32), fits);
+        assert_eq!(accepts(&|c| c.buffer.write_segments = 32 + more as u32), fits, "of 32 segments");
+        assert_eq!(accepts(&|c| c.buffer.segment_blocks = (1 << 24) + more as u32), fits);
+    }
+    assert!(!accepts(&|c| c.buffer.write_segments = 0), "room for a write at least");
+    assert!(accepts(&|c| (c.buffer.write_segments, c.buffer.write_back) = (0, WriteBack::Off)));
+}
+
+/// Of the medium all may be counted, and all but a row be set aside; what is given again is there once.
+#[test]
+fn bounds_of_a_drive_are_accepted_and_no_more() {
+    let tiny = preset("tiny");
+    let all = tiny.geometry().blocks();
+    for (counted, fits) in [(0, false), (1, true), (all.0, true), (all.0 + 1, false)] {
+        let spec = DriveSpec { counted: Some(Blocks(counted)), ..tiny.spec().clone() };
+        assert_eq!(DriveModel::new(spec, Vec::new()).is_ok(), fits, "{counted} of {all}");
+    }
+    let blocks = DriveSpec { interference: Interference::blocks(9), ..tiny.spec().clone() };
+    let blocks = DriveModel::new(blocks, Vec::new()).unwrap();
+    let rows = blocks.geometry().rows();
+    assert_eq!([rows - 1, rows].map(|n| blocks.with_random_access(n).is_ok()), [true, false]);
+    let twice =
+        tiny.with_tracks(2).and_then(|d| d.shorten(Blocks(100))).and_then(|d| d.with_tracks(3)).unwrap();
+    assert_eq!(twice.resolved(), "tiny,capacity=100blk,k=3");
+    assert_eq!(preset("tiny,k=2").with_waves(3).unwrap().resolved(), "tiny,k=2");
+    // Two surfaces of tracks of 40 blocks, one after the other, or cylinder by cylinder.
+    for (layout, mean) in [(Layout::Surface, 40), (Layout::Cylinder { alternate: false }, 80)] {
+        let zones = vec![ZoneSpec::plain(30, 40)];
+        let geometry = GeometrySpec { surfaces: 2, layout, ..GeometrySpec::single_surface(zones) };
+        let drive = DriveModel::new(DriveSpec { geometry, ..tiny.spec().clone() }, Vec::new()).unwrap();
+        assert_eq!(drive.mean_track(), Blocks(mean));
+    }
+}
+
+/// A zone of 30 cylinders of 44 sectors, four of them spare, a defect, and blocks that do not count: what is made after it has zones of the
+/// same rate without any of that.
+#[test]
+fn zones_made_anew_have_nothing_of_the_old_ones() {
+    let tiny = preset("tiny");
+    let zone = ZoneSpec { spare_sectors: 4, ..ZoneSpec::plain(30, 44) };
+    let defects = vec![crate::geometry::Defect { cylinder: 1, surface: 0, sector: 3 }];
+    let geometry = GeometrySpec { defects, ..GeometrySpec::single_surface(vec![zone]) };
+    let spec = DriveSpec { geometry, counted: Some(Blocks(900)), ..tiny.spec().clone() };
+    let base = DriveModel::new(spec, Vec::new()).unwrap();
+    let wanted = Like { name: "new".into(), zones: Some(1), capacity: Some(Blocks(1000)), ..Like::default() };
+    let made = DriveModel::from_toml(&like(&base, &wanted).unwrap()).unwrap();
+    let g = &made.spec().geometry;
+    assert_eq!(
+        (&g.zones[..], &g.defects[..], made.spec().counted),
+        (&[ZoneSpec::plain(25, 40)][..], &[][..], None)
+    );
+}
+
+/// Sizes to the nearest block, a switch that is off, numbers of 32 bits and of more, seeks over no distance.
+#[test]
+fn numbers_at_the_edge_are_read_as_they_are_written() {
+    let text = DRIVES[3].toml;
+    let cache = |line: &str| {
+        let text = format!("{text}\n[persistent_cache]\n{line}\n");
+        DriveModel::from_toml(&text).unwrap().spec().cache.unwrap()
+    };
+    assert_eq!(
+        [700, 800].map(|n| cache(&format!("packet = \"{n} B\"")).packet),
+        [1, 2].map(|n| Some(Blocks(n)))
+    );
+    assert_eq!([0, 1].map(|n| cache(&format!("bypass = {n}")).bypass), [Some(false), Some(true)]);
+    for (cylinders, wide) in [(u64::from(u32::MAX), false), (1 << 32, true)] {
+        let e = DriveModel::from_toml(&text.replace("[40, 24]", &format!("[{cylinders}, 24]"))).unwrap_err();
+        assert_eq!(e.to_string().contains("below 2^32"), wide, "{e}");
+    }
+    for (first, fits) in [(0, false), (1, true)] {
+        let mut spec = preset("tiny").spec().clone();
+        let points = [(first, SimTime(5)), (9, SimTime(7))];
+        spec.mechanics.read_seek = SeekCurve::Table(points.to_vec());
+        let written = write(&spec, &|_| ("assumed", "a test".to_owned()));
+        assert_eq!(DriveModel::from_toml(&written).is_ok(), fits, "{first}");
+    }
+}
+
+proptest::proptest! {
+    /// A drive that is cut has the blocks that are asked for, and they lie where they lay, whatever was slipped; cylinders are counted from
+    /// the outermost that is left.
+    #[test]
+    fn what_is_left_of_a_drive_lies_where_it_lay(
+        mut geometry in crate::geometry::tests::any_spec(), alternate: bool, part in 1u64..100,
+        slips in proptest::collection::vec((0usize..4, 0u64..40, 1u32..3), 0..3)
+    ) {
+        let zones = geometry.zones.len();
+        let slip = |(zone, first, blocks)| crate::geometry::Slip { zone: (zone % zones) as u32, first, blocks };
+        geometry.slips = slips.into_iter().map(slip).collect();
+        geometry.layout = Layout::Cylinder { alternate };
+        (geometry.groups, geometry.runs) = Default::default();
+        let outwards = geometry.toward == crate::geometry::Toward::Outer;
+        geometry.zones.iter_mut().filter(|_| outwards).for_each(|z| z.spare_cylinders = 0);
+        let spec = DriveSpec { geometry, ..preset("tiny").spec().clone() };
+        let Ok(whole) = DriveModel::new(spec, Vec::new()) else { return Ok(()) };
+        let all = whole.geometry().blocks().0;
+        let left = (all * part / 100).max(1);
+        let cut = whole.shorten(Blocks(left)).unwrap();
+        let (before, after) = (whole.geometry(), cut.geometry());
+        proptest::prop_assert!(after.blocks().0 >= left);
+        let gone = if outwards { before.cylinders() - after.cylinders() } else { 0 };
+        for pba in (0..left).map(Pba) {
+            let (old, new) = (before.position(pba), after.position(pba));
+            proptest::prop_assert_eq!((old.cylinder - gone, old.surface, old.sector), (new.cylinder, new.surface, new.sector));
+        }
+    }
+}
