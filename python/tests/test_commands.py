@@ -11,7 +11,7 @@ import pytest
 from commands import Invoke
 
 from smrlab import TranslationLayer, _core, api, papers, plain, sweeps
-from smrlab.cli import drive, geometry, picture
+from smrlab.cli import drive, geometry, picture, study
 from smrlab.devices import Device
 from smrlab.errors import InputError
 from smrlab.executors import Running
@@ -184,3 +184,33 @@ def test_the_share_of_a_piece_is_whole_when_it_is_done() -> None:
     assert [[(j.share, j.done, j.title) for j in jobs] for jobs in seen] == [
         [(1.0, True, "x"), (0.25, False, "y (prefill)"), (1.0, True, "z")]
     ]
+
+
+def test_times_of_a_study_have_the_unit_that_fits() -> None:
+    """From one of it on; what is left is told while there is some."""
+    times = {59.94: "59.9 s", 60: "1.0 min", 3599: "60.0 min", 3600: "1.0 h", 86_399: "24.0 h", 86_400: "1.0 d"}
+    assert {s: study.span(s) for s in times} == times
+    lines = [study.line(sweeps.Progress(9, done, 1, running, 2.0)) for done, running in ((4, [("a", 0.5)]), (8, []))]
+    assert lines == ["4 of 9 done, 1 running, 1 failed, 2 runs/s, 2.0 s left", "8 of 9 done, 1 failed, 2 runs/s"]
+
+
+def test_what_a_command_cannot_do_is_refused_before_anything_is_done(smrlab: Invoke, tmp_path: Path) -> None:
+    """With status 2 and what to do instead."""
+    (tmp_path / "file").write_bytes(bytes(4096))
+    trace = "synth:uniform,requests=5"
+    for words, said in (
+        (["probe", tmp_path / "file"], "says nothing of itself; measuring what it is needs writes: add --destroy"),
+        (
+            ["compare", "--trace", trace, "--layer", "cmr", "--save-state", "x"],
+            "save the state of one run (smrlab run)",
+        ),
+        (["trace", "interleave", trace, "-o", tmp_path / "o"], "interleave needs at least two traces"),
+        (["trace", "head", trace, "-o", tmp_path / "o"], "say how much to keep: --requests N, --until T or --from T"),
+        (["device", "create", "d", "--size", "1GB", "--medium-size", "1GB"], "give one of the two"),
+        (["device", "create", "d", "--layer", "a.py:B"], "layers in Python run in the simulator and cannot be served"),
+        (["device", "inject", "d", "--zone", "3", "--clear"], "--zone goes alone"),
+        (["list", "layer"], "did you mean 'layers'?"),
+    ):
+        ended = smrlab(*cast("list[str | Path]", words))
+        assert (ended.status, ended.out, said in " ".join(ended.err.split())) == (2, "", True), ended.err
+    assert not (tmp_path / "o").exists()

@@ -29,6 +29,7 @@ from smrlab import (
     results,
     stores,
     sysfs,
+    tables,
     targets,
     text,
 )
@@ -521,3 +522,31 @@ def test_a_page_leaves_out_claims_that_nobody_asked_for(tmp_path: Path) -> None:
     text = page.write_page(found, tmp_path).read_text()
     assert ("claim0" in text, "claim1" in text, "the trace x is not there" in text) == (False, True, True)
     assert "<code>smrlab paper run p --quick</code>" in text
+
+
+def test_a_key_that_does_not_apply_is_told_with_its_neighbours() -> None:
+    """And with its place; what Python itself asks for is no key."""
+    result = Result("r", {"iops": 1, "response_ms": {"mean": 2.0}, "_own": 3})
+    with pytest.raises(AttributeError, match=r"^response_ms has no 'p99' .* it has: mean$"):
+        _ = result.response_ms.p99
+    with pytest.raises(AttributeError, match=r"^this result has no 'war' .* it has: iops, response_ms, _own$"):
+        _ = result.war
+    assert not hasattr(result, "_own")
+    assert (result["_own"], result.response_ms.mean) == (3, 2.0)
+
+
+def test_one_number_below_zero_is_refused_with_its_column(tmp_path: Path) -> None:
+    """Wherever it stands; seconds become the nearest nanosecond."""
+    path = tmp_path / "t.parquet"
+    rows: dict[str, Any] = {
+        "time_s": [1.9e-9, 2.4e-9],
+        "op": ["r", "w"],
+        "lba": [0, 1],
+        "blocks": [1, 1],
+        "stream": [0, 0],
+    }
+    for name in ("time_s", "lba", "blocks", "stream"):
+        with pytest.raises(InputError, match=f"column '{name}' of the table has negative numbers"):
+            tables.stored({**rows, name: [5, -1]}, str(path))
+    tables.stored(rows, str(path))
+    assert pq.read_table(path)["arrival_ns"].to_pylist() == [2, 2]
