@@ -1,8 +1,8 @@
 //! LOG SENSE: which pages there are, the temperature, informational exceptions, and statistics of zones. A simulated disk has no temperature,
 //! and says so.
 
+use crate::Sense;
 use crate::command::{Answer, Call};
-use crate::{Kind, Sense};
 
 const SUPPORTED: u8 = 0x00;
 const TEMPERATURE: u8 = 0x0d;
@@ -49,25 +49,23 @@ pub(crate) fn sense(call: &Call<'_>) -> Answer {
     Ok([&[first, subpage, 0, body.len() as u8], &body[..]].concat())
 }
 
-/// What is counted of zones. Of zones that were not written in order a host-aware disk counts neither the most nor those beyond what it recommends.
+/// What is counted of zones.
 fn zones(call: &Call<'_>) -> Vec<(u8, Vec<u8>)> {
     let Some(s) = call.disk.zone_statistics() else { return Vec::new() };
-    let none = (!matches!(call.facts().kind, Kind::HostAware(_))).then_some(0);
     let counts = [
-        Some(s.most_open),
-        Some(s.most_explicit),
-        Some(s.most_implicit),
-        Some(s.least_empty),
-        none,
-        Some(s.emptied),
-        Some(s.suboptimal),
-        none,
-        Some(s.failed_opens),
-        Some(s.refused_reads),
-        Some(s.refused_writes),
+        s.most_open,
+        s.most_explicit,
+        s.most_implicit,
+        s.least_empty,
+        s.most_non_sequential,
+        s.emptied,
+        s.suboptimal,
+        s.over_recommended,
+        s.failed_opens,
+        s.refused_reads,
+        s.refused_writes,
     ];
-    let known = (0..).zip(counts).filter_map(|(code, n)| Some((code, n?)));
-    known.map(|(code, n)| (code, u64::from(n).to_be_bytes().to_vec())).collect()
+    (0..).zip(counts).map(|(code, n)| (code, u64::from(n).to_be_bytes().to_vec())).collect()
 }
 
 fn parameter((code, value): &(u8, Vec<u8>)) -> Vec<u8> {

@@ -128,10 +128,14 @@ pub struct ZoneStatistics {
     pub most_implicit: u32,
     /// The fewest zones that were empty at once.
     pub least_empty: u32,
+    /// The most zones of which blocks were out of order at once.
+    pub most_non_sequential: u32,
     /// Zones that became empty.
     pub emptied: u32,
     /// Writes to zones that prefer sequential writes, not at the write pointer.
     pub suboptimal: u32,
+    /// Writes that left blocks out of order in more such zones than the drive recommends.
+    pub over_recommended: u32,
     /// Commands to open a zone that found no room.
     pub failed_opens: u32,
     /// Reads that zones refused: beyond a zone's end, or above a write pointer.

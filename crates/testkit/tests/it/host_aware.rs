@@ -13,7 +13,7 @@ use std::sync::Arc;
 const BLOCK: usize = 512;
 /// The condition of zones without a write pointer.
 const CONVENTIONAL: &str = "not-write-pointer";
-const SMALL: &str = "host-aware,zone=16KiB,log=32KiB,optimal_open=3,map_trigger=6,map_limit=9,memory=16blk,packet=6blk,idle=10ms,conventional=10%";
+const SMALL: &str = "host-aware,zone=16KiB,log=32KiB,optimal_open=3,optimal_nonseq=4,map_trigger=6,map_limit=9,memory=16blk,packet=6blk,idle=10ms,conventional=10%";
 
 fn build(drive: &Arc<DriveModel>) -> Option<Box<dyn TranslationLayer>> {
     smrlab_stl::build(SMALL, &BuildContext::new(drive.clone())).ok().map(|b| b.layer)
@@ -202,6 +202,9 @@ struct Rig {
     model: Model,
     non_sequential: u64,
     suboptimal: u32,
+    /// The most zones that were out of order, and writes to such while more were than are recommended.
+    most: u32,
+    over: u32,
 }
 
 impl Rig {
@@ -217,6 +220,8 @@ impl Rig {
             model,
             non_sequential: 0,
             suboptimal: 0,
+            most: 0,
+            over: 0,
         })
     }
 
@@ -267,13 +272,20 @@ impl Rig {
         let first = self.model.zones.iter().find(|z| z.span.contains(&r.lba.0)).expect("in a zone");
         let at_pointer = first.condition == CONVENTIONAL || r.lba.0 == first.span.start + first.written;
         self.suboptimal += u32::from(r.op == HostOp::Write && !at_pointer);
-        assert_eq!(self.layer.facts().zone_statistics.map(|s| s.suboptimal), Some(self.suboptimal));
         self.model = next;
         same_zones(&*self.layer, &self.model, &format!("{r:?}"));
+        let (mut now, mut left) = (0, false);
         self.layer.zones(Lba(0), &mut |z| {
-            self.non_sequential += u64::from(z.non_sequential);
+            now += u32::from(z.non_sequential);
+            left |= z.non_sequential && z.start.0 < r.lba.0 + r.blocks.0 && r.lba.0 < z.end().0;
             true
         });
+        self.non_sequential += u64::from(now);
+        self.most = self.most.max(now);
+        self.over += u32::from(r.op == HostOp::Write && left && now > 4);
+        let counted = self.layer.facts().zone_statistics.expect("it has zones");
+        let counted = (counted.suboptimal, counted.most_non_sequential, counted.over_recommended);
+        assert_eq!(counted, (self.suboptimal, self.most, self.over), "{r:?}");
     }
 
     fn clean(&mut self) {
@@ -326,7 +338,7 @@ impl Rig {
 
 #[test]
 fn random_commands_do_what_a_second_model_says() {
-    let (mut fits, mut non_sequential) = (0, 0);
+    let (mut fits, mut non_sequential, mut over) = (0, 0, 0);
     for (name, drive) in drives::all() {
         let Some(mut rig) = Rig::new(&drive) else { continue };
         println!("{SMALL} on {name}");
@@ -344,9 +356,9 @@ fn random_commands_do_what_a_second_model_says() {
                 rig.model.zones.iter_mut().for_each(|z| z.in_order = !z.discarded);
             }
         }
-        non_sequential += rig.non_sequential;
+        (non_sequential, over) = (non_sequential + rig.non_sequential, over + rig.over);
     }
-    assert!(fits >= 5 && non_sequential > 1000, "{fits} drives, {non_sequential}");
+    assert!(fits >= 5 && non_sequential > 1000 && over > 100, "{fits} drives, {non_sequential}, {over}");
 }
 
 #[test]

@@ -220,6 +220,11 @@ impl PersistentCache {
         }
     }
 
+    /// Bands that went home; until the next one does, only a discard takes blocks out of the log.
+    pub(in crate::layers) fn bands_cleaned(&self) -> u64 {
+        self.counters.bands_cleaned
+    }
+
     /// Plans and does the next sub-step of the round under way.
     pub(super) fn sub_step(&mut self, plan: &mut Plan) {
         let Some(job) = self.jobs.front() else { return };

@@ -5,7 +5,8 @@ use super::{STATE, condition, record};
 use crate::layers::persistent_cache::PersistentCache;
 use crate::{Counted, Facts, HostRequest, Plan, Record, Refusal, StepEnd, TranslationLayer};
 use smrlab_units::{Blocks, Dir, HostOp, Lba, Pba, SimTime, Zone, ZoneAction, ZoneCondition, ZoneLimits};
-use std::ops::Range;
+use std::collections::BTreeSet;
+use std::ops::{Range, RangeInclusive};
 
 /// See the entry's page.
 pub(super) struct HostAware {
@@ -14,11 +15,44 @@ pub(super) struct HostAware {
     table: Table,
     limits: ZoneLimits,
     resets: u64,
+    /// Zones of which the log holds blocks, as of this many bands that went home.
+    non_sequential: BTreeSet<u64>,
+    at_home: u64,
 }
 
 impl HostAware {
     pub(super) fn new(cache: PersistentCache, table: Table, limits: ZoneLimits) -> Self {
-        Self { cache, table, limits, resets: 0 }
+        Self { cache, table, limits, resets: 0, non_sequential: BTreeSet::new(), at_home: 0 }
+    }
+
+    /// Whether blocks of a zone with a write pointer are out of order.
+    fn is_non_sequential(&self, zone: u64) -> bool {
+        self.table.state(zone).is_some() && self.cache.holds(self.table.shape.span(zone))
+    }
+
+    /// Forgets zones whose blocks went home or were discarded.
+    fn leave_non_sequential(&mut self) {
+        let mut zones = std::mem::take(&mut self.non_sequential);
+        zones.retain(|zone| self.is_non_sequential(*zone));
+        self.non_sequential = zones;
+        self.at_home = self.cache.bands_cleaned();
+    }
+
+    /// These zones were written.
+    fn count_non_sequential(&mut self, written: RangeInclusive<u64>) {
+        if self.at_home != self.cache.bands_cleaned() {
+            self.leave_non_sequential();
+        }
+        let mut left = false;
+        for zone in written {
+            if self.is_non_sequential(zone) {
+                self.non_sequential.insert(zone);
+                left = true;
+            }
+        }
+        let zones = self.non_sequential.len() as u32;
+        let recommended = self.limits.preferred.map_or(u32::MAX, |p| p.non_sequential);
+        self.table.count_non_sequential(zones, left && zones > recommended);
     }
 
     /// Does something with zones. What a zone held that is reset is discarded: no read brings it, and no cleaning moves it.
@@ -37,6 +71,7 @@ impl HostAware {
                 self.resets += 1;
             }
         }
+        self.leave_non_sequential();
     }
 }
 
@@ -60,6 +95,10 @@ impl TranslationLayer for HostAware {
         if r.op == HostOp::Write {
             self.table.count_write(r.lba);
             self.table.wrote_anywhere(r.lba, r.blocks);
+            let (first, last) = (r.lba.0, r.lba.0 + r.blocks.0 - 1);
+            self.count_non_sequential(self.table.shape.zone_of(first)..=self.table.shape.zone_of(last));
+        } else if r.op == HostOp::Discard {
+            self.leave_non_sequential();
         }
     }
 
@@ -102,6 +141,10 @@ impl TranslationLayer for HostAware {
             self.table.restore(zone, ZoneState { condition: at_rest(state), ..state });
         }
         self.table.count_anew();
+        let zones = 0..=self.table.shape.zone_of(self.table.shape.blocks - 1);
+        self.non_sequential = zones.filter(|zone| self.is_non_sequential(*zone)).collect();
+        self.at_home = self.cache.bands_cleaned();
+        self.table.count_non_sequential(self.non_sequential.len() as u32, false);
     }
 
     fn checkpoint(&self, out: &mut dyn FnMut(Record)) {
@@ -115,7 +158,7 @@ impl TranslationLayer for HostAware {
 
     fn zones(&self, from: Lba, out: &mut dyn FnMut(&Zone) -> bool) {
         self.table.report(from, &mut |zone| {
-            let non_sequential = zone.kind.has_pointer() && self.cache.holds(zone.start.0..zone.end().0);
+            let non_sequential = self.is_non_sequential(self.table.shape.zone_of(zone.start.0));
             out(&Zone { non_sequential, ..*zone })
         });
     }

@@ -36,6 +36,13 @@ impl Table {
         *count = count.saturating_add(1);
     }
 
+    /// So many zones have blocks out of order, after a write that left some so where `more` are than are recommended.
+    pub(super) fn count_non_sequential(&mut self, zones: u32, more: bool) {
+        let s = &mut self.statistics;
+        s.most_non_sequential = s.most_non_sequential.max(zones);
+        s.over_recommended = s.over_recommended.saturating_add(u32::from(more));
+    }
+
     /// Zones that take writes anywhere are written from this block on.
     pub(super) fn count_write(&mut self, lba: Lba) {
         let zone = self.shape.zone_of(lba.0);
