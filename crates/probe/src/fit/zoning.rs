@@ -229,6 +229,27 @@ mod tests {
         assert_eq!((sizes[19], sizes[20], sizes[40]), (1000.0, 1015.0, 1000.0));
     }
 
+    fn of_sizes(sizes: impl IntoIterator<Item = u64>) -> Vec<Track> {
+        let track = |(number, sectors)| Track { number: number as u64, sectors, us: 0.0 };
+        sizes.into_iter().enumerate().map(track).collect()
+    }
+
+    /// Sizes at the limits count: half of them are the least, half the most.
+    #[test]
+    fn the_limits_of_the_papers_method_are_sizes_too() {
+        let how = Paper { least: 1000, most: 2000, degree: 0, zones: 1 };
+        let (curve, _) = paper(&of_sizes([1000, 2000, 999, 2001, 1000, 2000]), how, None);
+        assert!((curve.at(2.0) - 1500.0).abs() < 1e-9);
+    }
+
+    /// Where the mean rises and the size of most tracks does not, no zone begins.
+    #[test]
+    fn neighbours_with_as_many_sectors_are_one_zone() {
+        let odd = (0..200).map(|i| 1000 + u64::from(i % 3 == 0));
+        let found = change_points(&of_sizes([1000; 200].into_iter().chain(odd)));
+        assert_eq!(found, [EqualTracks { tracks: 400, sectors: 1000 }]);
+    }
+
     #[test]
     fn change_points_find_the_zones_where_they_are() {
         let truth: Vec<EqualTracks> =

@@ -293,6 +293,40 @@ mod tests {
     }
 
     /// Of five reads of a block that is counted which ends in the middle of all: 0.305 of a turn, and 0.32 where the last one is late.
+    /// Completions that come up to 2 us late leave the speed uncertain by little, in revolutions a minute; what is uncertain is told.
+    #[test]
+    fn the_error_of_the_speed_is_in_its_own_unit() {
+        let mut late = 0;
+        let mut target = Fake::new(1 << 20, |_, lba, _, now| {
+            late = (late + 700) % 2000;
+            passes(lba as f64 / 1000.0, now) + late
+        });
+        let mut quiet = Quiet;
+        let found = find(&mut Dial::new(&mut target, &mut quiet), false).unwrap();
+        assert!((found.value - 6000.0).abs() < 6.0 * found.spread, "{found:?}");
+        assert!(found.spread > 1e-7 && found.spread < 1e-3, "{found:?}");
+    }
+
+    /// A cache of the ten blocks read last loses one by ten others; an eighth more and one are read to be sure.
+    #[test]
+    fn what_pushes_out_of_a_cache_has_room_to_spare() {
+        let mut held = std::collections::VecDeque::new();
+        let mut target = Fake::new(1 << 26, |_, lba, _, now| {
+            if held.contains(&lba) {
+                return now + 1000;
+            }
+            held.push_back(lba);
+            held.drain(..held.len().saturating_sub(10));
+            passes(lba as f64 / 1000.0, now)
+        });
+        let mut quiet = Quiet;
+        let mut dial = Dial::new(&mut target, &mut quiet);
+        find_cache(&mut dial, TURN as f64).unwrap();
+        let before = dial.quality().requests;
+        dial.evict().unwrap();
+        assert_eq!((dial.cached(), dial.quality().requests - before), (true, 10 + 10 / 8 + 1));
+    }
+
     #[test]
     fn the_read_in_the_middle_of_several_is_the_typical_one() {
         for (angles, middle) in [([305, 320, 280, 900, 310], 305), ([290, 320, 280, 600, 400], 320)] {

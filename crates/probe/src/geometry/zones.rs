@@ -343,6 +343,12 @@ mod tests {
     }
 
     /// Tracks of 100 blocks on which one sector is spare, and on which none is.
+    /// A slipped sector in 256 tracks, and two more.
+    #[test]
+    fn slipped_sectors_are_looked_for_the_further_the_wider() {
+        assert_eq!([1, 255, 256, 2560].map(slip_window), [2, 2, 3, 12]);
+    }
+
     #[test]
     fn a_spare_sector_is_seen() {
         for sectors in [100, 101, 102] {

@@ -446,3 +446,48 @@ fn zones_that_do_not_behave_are_said_and_others_prefer() {
     assert_eq!(zoned::look(&mut target, &mut found).unwrap(), Does::Other);
     assert!(found.evidence[0].saw.contains("does not do what it says"));
 }
+
+/// A drive with zones that is gone: nothing is known of it, and no write was refused.
+#[test]
+fn a_drive_that_is_gone_refuses_nothing() {
+    struct Gone(bool);
+    impl TimedTarget for Gone {
+        fn blocks(&self) -> Blocks {
+            Blocks(1 << 20)
+        }
+        fn access(&mut self, _: Dir, _: Lba, _: Blocks) -> Result<Timing, TargetError> {
+            Err(TargetError { what: "no answer".to_owned(), gone: self.0 })
+        }
+        fn flush(&mut self) -> Result<Timing, TargetError> {
+            unreachable!("nothing was written")
+        }
+        fn pause(&mut self, _: SimTime) {}
+        fn zone(&self) -> Option<Zone> {
+            crate::open::simulated("tiny/zoned").unwrap().zone()
+        }
+    }
+    let look = |gone| zoned::look(&mut Gone(gone), &mut Sittings::new(1 << 20).found);
+    assert!(look(true).unwrap_err().to_string().contains("no answer"));
+    assert_eq!(look(false).unwrap(), Does::Other);
+}
+
+/// Few writes that take a turn more are chance: of that the answer is less sure.
+#[test]
+fn few_slow_writes_make_no_shingled_drive() {
+    for slow in [0, 2, 3] {
+        let mut writes = 0;
+        let mut target = crate::fakes::Fake::new(1 << 22, |dir, lba, _, now| {
+            writes += u64::from(dir == Dir::Write);
+            let later = dir == Dir::Write && writes <= slow;
+            crate::fakes::passes(lba as f64 / 1000.0, now) + if later { crate::fakes::TURN } else { 0 }
+        });
+        let found = identify(&mut target, &mut Quiet).unwrap();
+        let pieces = found.evidence[0].points.len() as f64;
+        assert_eq!(found.kind, DriveKind::Cmr, "{slow}: {}", found.evidence[0].saw);
+        assert!(
+            (found.confidence - (1.0 - slow as f64 / pieces)).abs() < 1e-9,
+            "{slow}: {}",
+            found.confidence
+        );
+    }
+}

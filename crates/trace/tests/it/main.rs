@@ -2,6 +2,7 @@
 
 mod bad_input;
 mod combine;
+mod edges;
 mod generators;
 mod info;
 mod naive_info;

@@ -87,7 +87,9 @@ fn shares_count_what_moved_and_what_was_slow() {
     let mut p = places();
     (p.spots[0].away, p.spots[1].away) = (0.219, 0.221);
     (p.spots[2].turns, p.spots[3].turns) = (1.79, 1.81);
-    assert_eq!((p.moved_share(), p.slow_share()), (0.9, 0.1));
+    // Half a turn is the farthest: 0.995 and 0.005 are a hundredth apart.
+    (p.spots[4].home, p.spots[4].away) = (0.995, 0.005);
+    assert_eq!((p.moved_share(), p.slow_share()), (0.8, 0.1));
     assert_eq!(p.slow().collect::<Vec<_>>(), [30_000]);
     assert!(p.touches(10_007, 1) && p.touches(9_993, 8) && !p.touches(9_992, 8) && !p.touches(10_008, 1));
 }
