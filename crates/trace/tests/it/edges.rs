@@ -1,7 +1,7 @@
 //! The largest that is taken, the first that is not, and what a message tells to do about it.
 
 use smrlab_trace::{
-    Batch, Filter, Memory, ParquetWriter, Pipeline, Record, Steps, TraceSource, open_bytes, read_all,
+    Batch, Filter, Memory, OpenContext, ParquetWriter, Pipeline, Record, Steps, TraceSource, open, open_bytes, read_all,
 };
 use smrlab_units::HostOp::{Read, Write};
 use smrlab_units::{HostOp, Lba, SimTime};
@@ -121,4 +121,30 @@ fn a_stored_trace_never_runs_back() {
     drop(writer);
     assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 0);
     std::fs::remove_dir(folder).unwrap();
+}
+
+/// Prefixes and digits in either case.
+#[test]
+fn hexadecimal_numbers_come_in_both_cases() {
+    let all = rows("csv,columns=time:s;op;lba;size:blk", "1,R,0X1f,0x0A\n1,R,0x1F,10\n").unwrap();
+    assert!(all.iter().all(|r| (r.lba, r.blocks) == (Lba(31), 10)), "{all:?}");
+}
+
+/// The command of the message reads the first of them, and passes over the others.
+#[test]
+fn the_first_of_three_columns_of_a_name_is_read() {
+    let text = "time_s,op,lba,lba,lba,blocks\n5,R,7,1,2,8\n";
+    let said = rows("", text).unwrap_err();
+    let item = said.split("'(memory):").nth(1).and_then(|s| s.split('\'').next()).expect(&said);
+    assert_eq!(item, "csv,columns=time:s;op;lba;-;-;size:blk,header=1");
+    assert_eq!(rows(item, text).map(|b| b.lba), Ok(vec![Lba(7)]));
+}
+
+/// A stretch of 10 s has a thousand gaps of 10 ms; the one behind them is longer by the pause.
+#[test]
+fn a_busy_stretch_is_as_long_as_it_is_said_to_be() {
+    let text = "synth:idle-gaps,requests=2500,busy=10s,idle=30s,interarrival=10ms,span=1GB";
+    let all = read_all(&mut open(text, &OpenContext::default()).unwrap()).unwrap();
+    let long = |i: &usize| all.arrival[i + 1].since(all.arrival[*i]) > SimTime::from_ms(10);
+    assert_eq!((0..2499).filter(long).collect::<Vec<_>>(), [999, 2000]);
 }
