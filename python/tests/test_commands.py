@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 from pathlib import Path
 from types import SimpleNamespace
@@ -10,8 +11,8 @@ from typing import Any, cast
 import pytest
 from commands import Invoke
 
-from smrlab import TranslationLayer, _core, api, papers, plain, sweeps
-from smrlab.cli import drive, geometry, picture, study
+from smrlab import TranslationLayer, _core, api, cli, papers, plain, sweeps
+from smrlab.cli import console, drive, geometry, picture, study
 from smrlab.devices import Device
 from smrlab.errors import InputError
 from smrlab.executors import Running
@@ -214,3 +215,39 @@ def test_what_a_command_cannot_do_is_refused_before_anything_is_done(smrlab: Inv
         ended = smrlab(*cast("list[str | Path]", words))
         assert (ended.status, ended.out, said in " ".join(ended.err.split())) == (2, "", True), ended.err
     assert not (tmp_path / "o").exists()
+
+
+def test_places_that_cannot_be_written_are_no_fault_of_the_program(
+    smrlab: Invoke, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of the user's or the machine's they end with 3, other errors of the system as they are."""
+
+    def fails(number: int) -> None:
+        def build(_: list[str]) -> Any:
+            def run() -> None:
+                raise OSError(number, "because", "/place")
+
+            return run
+
+        monkeypatch.setattr(cli, "build", build)
+
+    for number in (errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOSPC, errno.EDQUOT):
+        fails(number)
+        ended = smrlab("list")
+        assert (ended.status, ended.err) == (3, "smrlab: /place: because\n")
+    fails(errno.EIO)
+    with pytest.raises(OSError, match="because"):
+        smrlab("list")
+
+
+def test_documents_say_their_schema(capsys: pytest.CaptureFixture[str]) -> None:
+    """Lists have none; one in a line where it is watched."""
+    for doc, line, said in (({"a": 1}, True, '{"schema": 1, "a": 1}\n'), ([1], True, "[1]\n"), ([], False, "[]\n")):
+        console.print_json(doc, line=line)
+        assert capsys.readouterr().out == said
+
+
+def test_drives_have_the_size_that_they_are_sold_with() -> None:
+    """Powers of a thousand, four digits."""
+    sizes = {2e12: "2 TB", 1e12: "1 TB", 9.999e11: "999.9 GB", 1.5e9: "1.5 GB", 2e6: "2 MB", 999: "0.999 kB"}
+    assert {size: drive._decimal(size) for size in sizes} == sizes

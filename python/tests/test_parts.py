@@ -248,3 +248,13 @@ def test_the_page_of_a_record_has_the_larger_scale_first() -> None:
     assert "| [c1](#c1) | a \\| b1 | **not** | **not** |" in lines
     assert [line for line in lines if line in ("- many", "- few", "- small")] == ["- many", "- small"]
     assert "Not run on these: c3." in lines
+
+
+def test_a_folder_stands_for_the_files_that_are_seen(tmp_path: Path) -> None:
+    """Neither folders in it nor hidden files; a pattern for those that it fits."""
+    for name in ("b.csv", "a.csv", ".hidden.csv"):
+        (tmp_path / name).touch()
+    (tmp_path / "deep").mkdir()
+    seen = [f"{tmp_path}/a.csv", f"{tmp_path}/b.csv"]
+    assert sorted(identity.files_of(str(tmp_path))) == sorted(identity.files_of(f"{tmp_path}/[ab]*")) == seen
+    assert identity.files_of(seen[0]) == seen[:1]
