@@ -383,8 +383,11 @@ fn cut(g: &mut GeometrySpec, blocks: u64) {
                 - u64::from(z.range_spares.div_ceil(z.range_cylinders.max(1)));
             let used = u64::from(z.cylinders - z.spare_cylinders);
             if left.div_ceil(each) < used {
-                z.cylinders = left.div_ceil(each) as u32;
-                (z.spare_cylinders, z.end) = (0, 0);
+                // Spares lie at the inner end: behind what is left, or before it where blocks rise outwards.
+                if toward == crate::geometry::Toward::Inner {
+                    z.spare_cylinders = 0;
+                }
+                (z.cylinders, z.end) = (left.div_ceil(each) as u32 + z.spare_cylinders, 0);
             }
             left = left.saturating_sub(each * used);
             if z.cylinders > 0 {

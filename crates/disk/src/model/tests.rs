@@ -599,7 +599,6 @@ proptest::proptest! {
         geometry.layout = Layout::Cylinder { alternate };
         (geometry.groups, geometry.runs) = Default::default();
         let outwards = geometry.toward == crate::geometry::Toward::Outer;
-        geometry.zones.iter_mut().filter(|_| outwards).for_each(|z| z.spare_cylinders = 0);
         let spec = DriveSpec { geometry, ..preset("tiny").spec().clone() };
         let Ok(whole) = DriveModel::new(spec, Vec::new()) else { return Ok(()) };
         let all = whole.geometry().blocks().0;

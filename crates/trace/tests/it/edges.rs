@@ -1,7 +1,8 @@
 //! The largest that is taken, the first that is not, and what a message tells to do about it.
 
 use smrlab_trace::{
-    Batch, Filter, Memory, OpenContext, ParquetWriter, Pipeline, Record, Steps, TraceSource, open, open_bytes, read_all,
+    Batch, Filter, Memory, OpenContext, ParquetWriter, Pipeline, Record, Steps, TraceSource, open,
+    open_bytes, read_all,
 };
 use smrlab_units::HostOp::{Read, Write};
 use smrlab_units::{HostOp, Lba, SimTime};
