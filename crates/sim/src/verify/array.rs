@@ -1,9 +1,9 @@
 //! Identity of data in an array without bytes: what the host reads, however it is put together, is what it last wrote.
 //!
-//! Every block that the host writes gets 64 bits of its own; the array's plans move them between the host, their slots and
+//! Every block that the host writes gets 32 bits of its own; the array's plans move them between the host, their slots and
 //! the members as they would move the block, XOR and all, so that what is made from parity is checked too. Below that each
 //! drive is followed on its medium by [`Disk`](super::Disk): it returns what the array wrote to it. A mistake goes unnoticed with a
-//! chance of one in 2^64 a block, or as that says.
+//! chance of one in 2^32 a block, or as that says: more bits would take time (each goes to new memory) and find no more.
 
 use super::pages::Hashed;
 use crate::error::{Result, RunError};
@@ -16,9 +16,9 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// Bytes that stand for a block; zeroes: never written.
-const BLOCK: usize = 8;
+const BLOCK: usize = 4;
 /// Blocks that are kept together: small requests should take one place and little of it for nothing.
-const PAGE: u64 = 16;
+const PAGE: u64 = 32;
 
 /// Pages that get their memory together: they stay where they are.
 const TOGETHER: usize = 256;
@@ -28,7 +28,7 @@ const TOGETHER: usize = 256;
 struct Space {
     /// By page: its place among `pages`.
     places: Hashed<u32>,
-    pages: Vec<Box<[[u8; PAGE as usize * BLOCK]; TOGETHER]>>,
+    pages: Vec<Vec<[u8; PAGE as usize * BLOCK]>>,
     touched: usize,
 }
 
@@ -63,7 +63,7 @@ impl Space {
             }
             let place = self.touched;
             if place == self.pages.len() * TOGETHER {
-                self.pages.push(Box::new([[0; PAGE as usize * BLOCK]; TOGETHER]));
+                self.pages.push(vec![[0; PAGE as usize * BLOCK]; TOGETHER]);
             }
             self.places.insert(page, place as u32);
             self.touched += 1;
@@ -164,8 +164,9 @@ impl HostData {
                 self.writes += 1;
                 let mut state = self.writes << 32;
                 data = vec![0; n];
-                let (each, _) = data.as_chunks_mut::<BLOCK>();
-                each.iter_mut().for_each(|block| *block = splitmix(&mut state).to_le_bytes());
+                let (twos, last) = data.as_chunks_mut::<{ 2 * BLOCK }>();
+                twos.iter_mut().for_each(|two| *two = splitmix(&mut state).to_le_bytes());
+                last.copy_from_slice(&splitmix(&mut state).to_le_bytes()[..last.len()]);
                 self.expected.set(&blocks, &data);
                 self.vague.clear(&blocks);
             }

@@ -45,12 +45,31 @@ pub(super) fn nth(tag: u32, n: u64) -> u32 {
     if tag == NEVER || tag >= CONSTANT { tag } else { tag + n as u32 }
 }
 
+/// A run within a page, counted from its first block; small, because most pages keep nothing else.
+#[derive(Clone, Copy)]
+struct Short {
+    first: u16,
+    blocks: u16,
+    tag: u32,
+}
+
+impl Short {
+    /// `run` of the page from block `base` on.
+    fn of(base: u64, run: TagRun) -> Self {
+        Self { first: (run.first - base) as u16, blocks: run.blocks as u16, tag: run.tag }
+    }
+
+    fn run(self, base: u64) -> TagRun {
+        TagRun { first: base + u64::from(self.first), blocks: self.blocks.into(), tag: self.tag }
+    }
+}
+
 /// Some of a page is written.
 enum Page {
     /// One run, the rest was never written: most pages of a drive that is written at random.
-    One(TagRun),
-    /// Its runs, ascending; the rest was never written.
-    Few(Vec<TagRun>),
+    One(Short),
+    /// Its runs, ascending, and behind them empty ones; the rest was never written.
+    Few(Box<[Short; FEW]>),
     /// The tag of each block.
     Each(Box<[u32; PAGE as usize]>),
 }
@@ -59,8 +78,12 @@ impl Page {
     /// The page from block `base` on, with these runs.
     fn of(base: u64, runs: &[TagRun]) -> Self {
         match runs {
-            [run] => Self::One(*run),
-            _ if runs.len() <= FEW => Self::Few(runs.to_vec()),
+            [run] => Self::One(Short::of(base, *run)),
+            _ if runs.len() <= FEW => {
+                let mut few = Box::new([Short { first: 0, blocks: 0, tag: NEVER }; FEW]);
+                few.iter_mut().zip(runs).for_each(|(few, run)| *few = Short::of(base, *run));
+                Self::Few(few)
+            }
             _ => {
                 let mut tags = Box::new([NEVER; PAGE as usize]);
                 runs.iter().for_each(|run| fill(&mut tags[..], base, *run));
@@ -72,8 +95,8 @@ impl Page {
     /// Appends its runs within `range`.
     fn runs(&self, base: u64, range: &Range<u64>, from: usize, out: &mut Vec<TagRun>) {
         match self {
-            Self::One(run) => join(out, from, run.within(range)),
-            Self::Few(runs) => runs.iter().for_each(|run| join(out, from, run.within(range))),
+            Self::One(run) => join(out, from, run.run(base).within(range)),
+            Self::Few(runs) => runs.iter().for_each(|run| join(out, from, run.run(base).within(range))),
             Self::Each(tags) => {
                 let part = &tags[(range.start - base) as usize..(range.end - base) as usize];
                 let mut i = 0;
@@ -194,14 +217,14 @@ impl Tags {
                     part.iter_mut().filter(|t| **t != NEVER).for_each(|t| *t = tag);
                 }
                 Page::One(_) | Page::Few(_) => {
-                    let old: &[TagRun] = match tags {
+                    let old: &[Short] = match tags {
                         Page::One(run) => std::slice::from_ref(run),
-                        Page::Few(runs) => runs,
+                        Page::Few(runs) => &runs[..],
                         Page::Each(_) => &[],
                     };
                     let new = &mut self.room;
                     new.clear();
-                    for run in old {
+                    for run in old.iter().map(|run| run.run(base)) {
                         join(new, 0, run.within(&(base..part.start)));
                         join(new, 0, run.within(&part).map(|run| TagRun { tag, ..run }));
                         join(new, 0, run.within(&(part.end..end)));
@@ -226,7 +249,7 @@ impl Tags {
     pub(super) fn bytes(&self) -> usize {
         let of = |page: &Page| match page {
             Page::One(_) => 0,
-            Page::Few(runs) => runs.capacity() * size_of::<TagRun>(),
+            Page::Few(_) => size_of::<[Short; FEW]>(),
             Page::Each(_) => PAGE as usize * size_of::<u32>(),
         };
         self.pages.bytes() + self.pages.values().map(of).sum::<usize>()
