@@ -18,7 +18,7 @@ from smrlab.papers.paper import Claim, Experiment
 from smrlab.papers.reproduce import NOT_ASKED, _plan
 from smrlab.papers.runs import Run, Runs
 from smrlab.results import Result
-from smrlab.sweeps import identity, inputs, settings, table
+from smrlab.sweeps import identity, inputs, plan, settings, table
 from smrlab.sweeps import run as running
 from smrlab.sweeps.grid import Point, with_parameter
 from smrlab.sweeps.run import REFUSED, Plan, Progress, planned
@@ -31,6 +31,22 @@ def test_what_is_left_is_neither_done_nor_failed() -> None:
     assert Progress(10, 4, 2, [], 2.0).left_s == 2.0
     assert Progress(10, 10, 0, [], 2.0).left_s == 0.0
     assert Progress(10, 4, 2, []).left_s is None
+
+
+def test_some_runs_of_each_part_of_a_large_study_say_what_runs_take(monkeypatch: pytest.MonkeyPatch) -> None:
+    """At most so many results are read, not all of the first layer's."""
+    points = [f"{i}" for i in range(5 * plan.PROBES)]
+    monkeypatch.setattr(plan, "runs_table", lambda _: pa.table({"point": points, "cpu_s": [2.0] * len(points)}))
+    monkeypatch.setattr(plan, "results_table", lambda _: pa.table({"point": points, "host.reads": [4] * len(points)}))
+    read: list[str] = []
+
+    def document(name: str) -> dict[str, Any]:
+        read.append(name)
+        return {"spec": {"layer": "rmw,band=2" if int(name.split("/")[1]) < len(points) // 2 else "log"}}
+
+    known = plan._known(cast("Store", SimpleNamespace(document=document)))
+    assert len(read) == plan.PROBES
+    assert {layer: cost.request_s for layer, cost in known.items()} == {"rmw": 0.5, "log": 0.5}
 
 
 def task(address: str, store: Store) -> Task:

@@ -139,7 +139,10 @@ impl Headed {
         for (known, column) in KNOWN.iter().filter(|(_, column)| !said.contains(&kind(column))) {
             for name in names.iter().filter(|n| n == known) {
                 match found.iter().find(|(c, _)| kind(c) == kind(column)) {
-                    Some((_, taken)) => rivals.push((taken.clone(), name.clone())),
+                    Some((_, taken)) if rivals.iter().all(|(_, other)| other != name) => {
+                        rivals.push((taken.clone(), name.clone()));
+                    }
+                    Some(_) => {}
                     None => take(column, name, &mut found),
                 }
             }
@@ -223,7 +226,7 @@ impl Headed {
         );
         for (taken, other) in &self.rivals {
             text.push_str(&match taken == other {
-                true => format!("Two columns are named {taken}; this takes the first of them. "),
+                true => format!("More than one column is named {taken}; this takes the first of them. "),
                 false => format!("{taken} and {other} say the same; this takes {taken}. "),
             });
         }
@@ -358,7 +361,7 @@ mod tests {
                 "time_s,op,lba,lba,blocks\n5,R,0,1,8\n",
                 [
                     "'T:csv,columns=time:s;op;lba;-;size:blk,header=1'",
-                    "Two columns are named lba; this takes the first",
+                    "More than one column is named lba; this takes the first",
                 ],
             ),
             (
@@ -378,6 +381,8 @@ mod tests {
             assert!(headed.columns().is_none(), "{text}");
             assert!(said.iter().all(|s| message.contains(s)), "{message}");
         }
+        let thrice = of("time_s,op,lba,lba,lba,blocks\n5,R,0,1,2,8\n").unwrap().message("T");
+        assert_eq!(thrice.matches("is named lba").count(), 1, "{thrice}");
         let spare = of("time_s,op,x,x,lba,blocks\n5,R,0,1,8,8\n").unwrap();
         assert!(spare.columns().is_some(), "columns that are passed over may have any name");
     }
