@@ -66,6 +66,13 @@ fn as_flusher() {
     unsafe { libc::prctl(PR_SET_IO_FLUSHER, 1, 0, 0, 0) };
 }
 
+/// Lets a client on the same processor send what it has before this thread takes it: one change of threads for several requests.
+fn after_clients() {
+    let priority = libc::sched_param { sched_priority: 0 };
+    // SAFETY: `priority` lives as long as the call. Where it is refused everything goes on as before.
+    unsafe { libc::sched_setscheduler(0, libc::SCHED_BATCH, &priority) };
+}
+
 impl Workers {
     fn start(disk: &Arc<Disk>, number: usize) -> std::io::Result<Self> {
         // SAFETY: a new file descriptor, owned here alone.
@@ -119,6 +126,9 @@ pub(crate) fn start(disk: Arc<Disk>, depth: u16, workers: usize) -> Result<JoinH
     let mut queue = Queue { disk, requests, ring, workers: helpers, live: usize::from(depth) };
     let run = move || {
         as_flusher();
+        if queue.workers.is_none() {
+            after_clients();
+        }
         // The kernel takes a queue's commands from the thread that sent the first one.
         if let Err(e) = queue.serve(depth) {
             eprintln!("smrlab: ublk: the queue ends: {e}");

@@ -295,9 +295,10 @@ fn what_was_found_out_is_kept_and_gone_on_with() {
 /// What a second sitting asks comes to what the first one did; who prefers writes in order is host-aware, whatever else it does.
 #[test]
 fn sittings_add_up() {
-    for (text, kind) in
-        [("modern-7200/cmr", DriveKind::Cmr), ("modern-7200/host-aware", DriveKind::HostAware)]
-    {
+    for (text, kind) in [
+        ("modern-7200,capacity=100GB/cmr", DriveKind::Cmr),
+        ("modern-7200,capacity=100GB/host-aware", DriveKind::HostAware),
+    ] {
         let mut target = crate::open::simulated(text).unwrap();
         let mut known = Sittings::new(target.blocks().0);
         for _ in 0..2 {
