@@ -26,10 +26,16 @@ LAYER = "zoned,zone=8MiB,conventional=12%,max_open=16"
 
 
 @pytest.fixture
-def guest(make: Make, fast: Path, tmp_path: Path) -> tuple[Guest, Device, Answers]:
+def layer() -> str:
+    """Of the guest's disk."""
+    return LAYER
+
+
+@pytest.fixture
+def guest(make: Make, fast: Path, tmp_path: Path, layer: str) -> tuple[Guest, Device, Answers]:
     """A guest with a host-managed disk, and how its server is killed and started again."""
     machine = Guest(tmp_path)
-    device, port = serve(make, store=str(fast / "s"), drive="modern-7200", layer=LAYER, size=SIZE)
+    device, port = serve(make, store=str(fast / "s"), drive="modern-7200", layer=layer, size=SIZE)
     machine.scsi(url(device, port))
 
     def kill() -> None:
@@ -83,6 +89,15 @@ def test_zones_fio_and_file_systems_over_kills_and_garbage(guest: tuple[Guest, D
     assert port
     with pestered(int(port[1])):
         machine.run_all(scripts, 400, answers)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("layer", [f"{LAYER},capacity=6MiB"])
+def test_zonefs_on_zones_with_gaps_between_them(guest: tuple[Guest, Device, Answers]) -> None:
+    machine, device, answers = guest
+    first = sum(z["conventional"] for z in device.ask("zones")["zones"])
+    (machine.shared / "zonefs").write_bytes(zonefs())
+    machine.run("gaps.sh", 240, answers, RANDOM_ZONES=first, SECTORS=16384, CAPACITY=12288)
 
 
 @pytest.mark.full

@@ -1,0 +1,35 @@
+# zonefs on zones that end before the next one begins; the server is killed in between. A zone holds CAPACITY sectors of SECTORS;
+# RANDOM_ZONES are conventional. An empty zonefs is in /mnt/shared.
+d=/dev/sda
+wait_for /sys/block/sda
+
+step zonefs
+load zonefs
+dd if=/mnt/shared/zonefs of=$d bs=4k oflag=direct status=none
+mount -t zonefs $d /mnt/fs
+blocks=$((CAPACITY * 512 / 65536))
+zone() { blkzone report -o $(((RANDOM_ZONES + $1) * SECTORS)) -c 1 $d; }
+append() { dd if=/dev/urandom of=/mnt/fs/seq/$1 bs=64k count=$2 oflag=direct,append conv=notrunc status=none; }
+# A file is as long as what a zone holds, and no longer.
+append 0 $blocks
+same "$(stat -c %s /mnt/fs/seq/0)" $((CAPACITY * 512))
+refused append 0 1 2>said
+zone 0 | grep -q "cap $(printf '0x%06x' $CAPACITY).*zcond:14"
+append 1 3
+sha256sum /mnt/fs/seq/[01] >sums
+ask kill
+sha256sum --quiet -c sums
+umount /mnt/fs
+mount -t zonefs $d /mnt/fs
+sha256sum --quiet -c sums
+same "$(stat -c %s /mnt/fs/seq/1)" 196608
+# The last zone, behind which the disk ends.
+last=$(($(ls /mnt/fs/seq | wc -l) - 1))
+append $last $blocks
+same "$(stat -c %s /mnt/fs/seq/$last)" $((CAPACITY * 512))
+truncate -s 0 /mnt/fs/seq/0
+zone 0 | grep -q 'zcond: 1'
+# To its whole length without a byte written: the zone is finished.
+truncate -s $((CAPACITY * 512)) /mnt/fs/seq/0
+zone 0 | grep -q 'zcond:14'
+umount /mnt/fs
