@@ -1,4 +1,4 @@
-"""Parts of served devices without a server: what nbdkit is asked, mounts, and what is refused beforehand."""
+"""Parts of served devices without a server: what nbdkit is asked, stores, mounts, zones, what is refused beforehand."""
 
 from __future__ import annotations
 
@@ -8,7 +8,18 @@ from typing import Any, cast
 
 import pytest
 
-from smrlab import devices, urls
+from smrlab import (
+    devicemap,
+    devices,
+    faults,
+    listening,
+    mounts,
+    recording,
+    stores,
+    sysfs,
+    targets,
+    urls,
+)
 from smrlab.cli import complete, console, trace
 from smrlab.cli import device as command
 from smrlab.devices import Device
@@ -157,3 +168,170 @@ def test_a_trace_is_not_written_over_itself(tmp_path: Path) -> None:
     assert of == [True] * 3 + [False] * 3
     assert not trace._is_source("synth:uniform", file)
     assert cast("Any", trace._plain)(["\0-:spc", "a"]) == ["-:spc", "a"]
+
+
+def test_a_device_listens_where_one_can() -> None:
+    """Ports from 1 to 65535; secrets are for iSCSI."""
+    assert [listening.address(f"tcp:h:{port}") for port in (1, 65535)] == [("h", 1), ("h", 65535)]
+    assert [listening.address(at) for at in (None, "unix:/s", "iscsi:[::1]:3260")] == [None] * 3
+    for at in ("tcp:h:0", "tcp:h:65536", "tcp:h", "udp:h:1", "unix:", "iscsi:h:0"):
+        with pytest.raises(InputError, match=f"--listen {at}: write unix:PATH"):
+            listening.address(at)
+
+
+def test_secrets_are_for_iscsi_and_must_be_there(tmp_path: Path) -> None:
+    """Nobody would read them elsewhere."""
+    chap = tmp_path / "chap"
+    with pytest.raises(InputError, match="no such file; write 'initiator NAME SECRET'"):
+        listening.check_chap("iscsi:h:1", chap)
+    chap.touch()
+    assert listening.check_chap("iscsi:h:1", chap) == str(chap)
+    assert listening.check_chap(None, None) is None
+    for at in (None, "tcp:h:1"):
+        with pytest.raises(InputError, match="--chap is for --listen iscsi:HOST:PORT"):
+            listening.check_chap(at, chap)
+
+
+def test_names_of_devices_are_those_of_folders() -> None:
+    """From one character to 64, beginning with a letter or digit."""
+    for name in ("a", "0", "a" * 64, "a.b-c_D"):
+        devices.check_name(name, "name")
+    for name in ("", "a" * 65, ".a", "-a", "_a", "a/b", "a b", "ä"):
+        with pytest.raises(InputError, match="is no name: up to 64 letters"):
+            devices.check_name(name, "name")
+
+
+def test_recordings_are_put_aside_one_after_the_other(tmp_path: Path) -> None:
+    """None is written over."""
+    record_at = tmp_path / "r.parquet"
+    for number in (1, 2, 3):
+        record_at.write_text(str(number))
+        assert recording.put_aside(str(record_at)) == tmp_path / f"r.{number}.parquet"
+    assert recording.put_aside(str(record_at)) is None
+    assert [(tmp_path / f"r.{n}.parquet").read_text() for n in (1, 2, 3)] == ["1", "2", "3"]
+
+
+def test_one_block_is_unreadable_where_no_number_is_given() -> None:
+    """FIRST+BLOCKS, BLOCKS being 1."""
+    asked = [faults.faults(said, None, None, None, False)["unreadable"] for said in ("7", "7+1", "7+3")]
+    assert asked == [[7, 8], [7, 8], [7, 10]]
+
+
+@pytest.mark.parametrize(
+    ("found", "kind"),
+    [
+        ({"zoned": "host-aware", "zbc_page": "drive-managed"}, "host-aware"),
+        ({"zbc_page": "drive-managed"}, "drive-managed"),
+        ({"zoned": "host-managed", "identify_zones": "host-aware"}, "host-managed"),
+        ({"inquiry_type": 20}, "host-managed"),
+        ({"zoned": "none"}, None),
+    ],
+)
+def test_what_a_drive_says_of_its_zones_is_its_kind(found: dict[str, Any], kind: str | None) -> None:
+    """Of two words the one that promises the host more."""
+    assert sysfs._follows(found).get("kind") == kind
+
+
+def test_trim_of_a_disk_that_turns_is_a_hint() -> None:
+    """Unless it said what it is."""
+
+    def hint(**found: Any) -> bool:
+        return "hint" in sysfs._follows(found)
+
+    assert hint(rotational=True, trim=True)
+    assert hint(rotational=True, unmap=True)
+    assert not any((hint(rotational=True), hint(trim=True), hint(rotational=True, trim=True, solid_state=True)))
+    assert not hint(rotational=True, trim=True, zoned="host-aware")
+
+
+def mounted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *lines: str) -> None:
+    """A system with these lines in its table of mounts: source and place."""
+    (tmp_path / "proc/self").mkdir(parents=True)
+    table = "".join(f"1 2 0:3 / {at} rw - fuse {source} rw\n" for source, at in (line.split(" ", 1) for line in lines))
+    (tmp_path / "proc/self/mountinfo").write_text(table)
+    monkeypatch.setattr(mounts, "Path", lambda at: tmp_path / str(at).lstrip("/"))
+
+
+def test_a_mount_is_ours_at_its_own_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the source's name and the place together; blanks are written as numbers there."""
+    mounted(tmp_path, monkeypatch, r"smrlab-a /m/with\040blank", "smrlab-b /m/b", "other /m/c")
+    at = {name: mounts.is_mount(Path(f"/m/{name}")) for name in ("with blank", "b", "c", "d", "")}
+    assert at == {"with blank": True, "b": True, "c": False, "d": False, "": False}
+
+
+def test_loop_devices_are_those_on_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where the file is gone; a file system on one of their partitions is in use."""
+    mounted(tmp_path, monkeypatch, "/dev/loop1p2 /mnt", "/dev/loop12 /other")
+    of = {0: "/d/disk\n", 1: "/d/disk (deleted)\n", 2: "/d/disk2\n", 3: "/e/disk\n"}
+    for number, name in of.items():
+        backing = tmp_path / f"sys/block/loop{number}/loop/backing_file"
+        backing.parent.mkdir(parents=True)
+        backing.write_text(name)
+    assert mounts.loops(Path("/d")) == ["/dev/loop0", "/dev/loop1"]
+    with pytest.raises(InputError, match="/dev/loop1p2 is mounted at /mnt: umount /mnt first"):
+        mounts.check_unused(Path("/d"))
+    mounts.check_unused(Path("/e"))
+
+
+def test_a_served_drive_tells_its_zones() -> None:
+    """How many, its limits, and what kind it is; what does not apply is left out."""
+    said = {"model": "host-aware", "zones": [{}, {}, {}], "max_open": 128, "max_active": None}
+    assert targets.told("d", "nbd://h", said) == {"zones": {"count": 3, "max_open": 128}, "kind": "host-aware"}
+
+
+def test_a_clone_has_files_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its sockets, events and store are its own, and it records nothing; all else is as it was."""
+    monkeypatch.setenv("SMRLAB_STATE", str(tmp_path))
+    origin = Device(devices.home() / "a")
+    origin.path.mkdir(parents=True)
+    (origin.path / "store").mkdir()
+    config = {"name": "a", "layer": "rmw", "seed": 7, "control": "c", "events": "e", "record": "/r.parquet"}
+    origin._write(config | {"store": {"directory": str(origin.path / "store")}}, {"listen": "tcp:h:1", "tls": {}})
+    monkeypatch.setattr(devices, "copy_store", lambda _, to, __: to.mkdir())
+    monkeypatch.setattr(Device, "start", lambda _: None)
+    made = devices.clone("a", "b")
+    at = devices.home() / "b"
+    assert made.config() == {
+        "name": "b", "layer": "rmw", "seed": 7, "control": str(at / "control.sock"), "record": None,
+        "events": str(at / "events.jsonl"), "store": {"directory": str(at / "store")},
+    }  # fmt: skip
+    assert made.server() == {"listen": None, "tls": {}}
+    with pytest.raises(InputError, match="there is a device 'b' already"):
+        devices.clone("a", "b")
+
+
+@pytest.mark.parametrize(("own", "delete", "kept", "deleted"), [(True, 0, 0, 0), (False, 0, 1, 0), (False, 1, 0, 1)])
+def test_the_users_store_is_kept(
+    own: bool, delete: int, kept: int, deleted: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Unless it is to go as well; the device's own goes with it, and nothing is said of that."""
+    device = Device(tmp_path / "d")
+    store = device.path / "store" if own else tmp_path / "mine"
+    store.mkdir(parents=True)
+    (store / "header").touch()
+    device.path.mkdir(exist_ok=True)
+    device._write({"store": {"directory": str(store)}}, {"listen": None, "tls": {}})
+    gone: list[Path] = []
+    monkeypatch.setattr(devices, "delete_store", gone.append)
+    assert device.remove(delete_own=bool(delete)) == (store if kept else None)
+    assert (gone, device.path.exists()) == ([store] if deleted else [], False)
+
+
+def test_files_of_a_store_are_known_by_their_names() -> None:
+    """And what only looks like one is not."""
+    own = ("header", "lock", "spill", "data.0", "log.12", "checkpoint.3", "header.new", "checkpoint.3.new")
+    assert all(map(stores.FILES.fullmatch, own))
+    assert not any(
+        map(stores.FILES.fullmatch, ("data", "data.x", "my.data.0", "header.txt", "log", "spill.1", "lock.new"))
+    )
+
+
+def test_cells_of_a_medium_are_what_most_concerns_who_looks() -> None:
+    """Loss before anything; a guard only where nothing is written; append points in their own row."""
+    cells = [[0, 0, 0], [0.5, 0, 0], [0.5, 0.1, 0.4], [0.1, 0, 0.9], [0.5, 0, 0.5], [0, 0, 0], [0.3, 0, 0]]
+    band = {"guard": 50, "end": 70, "append": 25}
+    assert devicemap.states({"blocks": 70, "cells": cells, "bands": [band]}) == [0, 1, 2, 3, 1, 4, 1]
+    rows = {"blocks": 128, "cells": [[0, 0, 0]] * 128, "bands": [{"guard": 127, "end": 128, "append": 66}]}
+    assert f'<rect x="{devicemap.LEFT + 2 * devicemap.CELL:.1f}" y="{devicemap.CELL}" width="2"' in devicemap.svg(
+        rows, "d"
+    )

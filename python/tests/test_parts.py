@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import threading
+import time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -11,11 +13,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from smrlab import (
+    _core,
+)
 from smrlab.errors import InputError, Interrupted, MissingError
-from smrlab.executors import Failed
+from smrlab.executors import Failed, Piece
+from smrlab.executors.local import LocalPool
+from smrlab.executors.memory import Room
 from smrlab.papers import claims, figures, page, record
 from smrlab.papers.paper import Claim, Experiment
-from smrlab.papers.reproduce import NOT_ASKED, _plan
+from smrlab.papers.reproduce import NOT_ASKED, Reproduction, _plan
 from smrlab.papers.runs import Run, Runs
 from smrlab.results import Result
 from smrlab.sweeps import identity, inputs, plan, settings, table
@@ -23,6 +30,7 @@ from smrlab.sweeps import run as running
 from smrlab.sweeps.grid import Point, with_parameter
 from smrlab.sweeps.run import REFUSED, Plan, Progress, planned
 from smrlab.sweeps.store import Store
+from smrlab.sweeps.table import Table
 from smrlab.sweeps.task import Task, Told
 
 
@@ -274,3 +282,139 @@ def test_a_folder_stands_for_the_files_that_are_seen(tmp_path: Path) -> None:
     seen = [f"{tmp_path}/a.csv", f"{tmp_path}/b.csv"]
     assert sorted(identity.files_of(str(tmp_path))) == sorted(identity.files_of(f"{tmp_path}/[ab]*")) == seen
     assert identity.files_of(seen[0]) == seen[:1]
+
+
+def test_runs_that_fill_the_memory_exactly_go_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One more waits; a run alone has room however large it is."""
+    room = Room()
+    waited: list[bool] = []
+    wait_for = room._changed.wait_for
+
+    def seen(there_is: Any, timeout: float | None = None) -> bool:
+        waited.append(not there_is())
+        return True if waited[-1] else wait_for(there_is, timeout)
+
+    monkeypatch.setattr(room._changed, "wait_for", seen)
+    with room.taken(100, 10), room.taken(0, 10):
+        pass
+    with room.taken(6, 10), room.taken(4, 10), room.taken(1, 10), room.taken(9, 0):
+        pass
+    assert waited == [False, True, False, False, True, False]
+    assert room._taken == 0
+
+
+def test_pieces_that_have_not_begun_when_it_is_stopped_are_not_done() -> None:
+    """Of one thread the first piece ends the run; what it raised, and what the others give, is told in their order."""
+    done: list[int] = []
+    told: list[tuple[int, Any]] = []
+
+    begun = threading.Event()
+
+    def piece(number: int) -> Piece[int]:
+        def work(control: _core.Control) -> int:
+            done.append(number)
+            # The second is under way until it is stopped.
+            end = time.monotonic() + 10
+            if number == 1:
+                begun.set()
+            while number == 1 and not control.cancelled() and time.monotonic() < end:
+                time.sleep(0.001)
+            return number
+
+        return Piece(str(number), work)
+
+    def stop(number: int, value: Any) -> None:
+        told.append((number, value))
+        begun.wait(10)
+        raise KeyboardInterrupt
+
+    assert LocalPool(1).run([piece(n) for n in range(9)], stop)
+    assert (done, told) == ([0, 1], [(0, 0)])
+    told.clear()
+    fault = ValueError("x")
+
+    def work(_: Any) -> int:
+        raise fault
+
+    assert not LocalPool(2).run([Piece("a", work), Piece("b", lambda _: 7)], lambda n, v: told.append((n, v)))
+    assert sorted(told, key=lambda one: one[0]) == [(0, Failed(fault)), (1, 7)]
+
+
+def test_a_verdict_is_worse_than_those_before_it() -> None:
+    """Reproduced, partly, not; what was not run is not judged."""
+    order = ("reproduced", "partly", "not", "not run")
+    worse = {
+        (new, old) for new in order for old in order if claims.worse(cast("Any", SimpleNamespace(verdict=new)), old)
+    }
+    assert worse == {("partly", "reproduced"), ("not", "reproduced"), ("not", "partly")}
+    assert not claims.worse(cast("Any", SimpleNamespace(verdict="not")), None)
+    four = [1.0, 2.0, 3.0, 4.0]
+    assert [claims.percentile(four, share) for share in (0, 0.25, 0.26, 0.5, 0.99, 1)] == [1, 1, 2, 2, 4, 4]
+
+
+def test_the_record_of_one_scale_leaves_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Quick before full, then those with traces; texts with quotes come back."""
+    monkeypatch.setattr(record, "markdown_path", lambda _: tmp_path / "page.md")
+    monkeypatch.setattr(record, "markdown", lambda *_: "")
+    paper = cast("Any", SimpleNamespace(folder=tmp_path))
+
+    def verdict(ours: str) -> claims.Verdict:
+        return claims.Verdict("c1", "s", "p", ours, "t", "partly", 'a "b" \\ c')
+
+    for scale in ("traces-full", "full", "quick"):
+        record.record(paper, scale, [verdict(scale)])
+    found = record.recorded(paper)
+    assert list(found) == ["quick", "full", "traces-full"]
+    assert {scale: rows["c1"]["ours"] for scale, rows in found.items()} == {scale: scale for scale in found}
+    assert found["full"]["c1"] == {"verdict": "partly", "ours": "full", "why": 'a "b" \\ c'}
+
+
+def test_a_run_that_failed_once_is_done_when_it_is_there(tmp_path: Path) -> None:
+    """What the table says of it is of then; what it said of others stays."""
+    store = Store(tmp_path)
+    points = [(Point({"n": n}, {}), a) for n, a in enumerate("abc")]
+    before = Table(store, points)
+    before.fails("a", "why")
+    before._rows["b"] = {"point": "b", "status": "done", "iops": 7.0}
+    before.write()
+    for a in "ab":
+        store.write(f"points/{a}/result.json", json.dumps({"schema": 1, "iops": 5.0}).encode())
+    after = Table(store, points)
+    after.take({"a", "b"})
+    rows = [(r["n"], r["point"], r["status"], r["iops"]) for r in after.table().to_pylist()]
+    assert rows == [(0, "a", "done", 5.0), (1, "b", "done", 7.0)]
+
+
+def test_a_run_is_known_by_what_its_files_hold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wherever they lie and whatever they are called; how they are read and what is overridden counts."""
+    monkeypatch.setattr(identity, "fingerprint", lambda: "engine")
+    for name, held in (("t.csv", "1"), ("copy.csv", "1"), ("other.csv", "2"), ("d.toml", "3"), ("e.toml", "3")):
+        (tmp_path / name).write_text(held)
+
+    def of(trace: str, drive: str = "d.toml") -> str:
+        spec = {"trace": [f"{tmp_path}/{trace}"], "drive": f"{tmp_path}/{drive}", "layer": "rmw"}
+        return identity.address(json.dumps(spec), identity.Digests(Store(tmp_path / "study")))
+
+    assert of("t.csv") == of("copy.csv") == of("t.csv", "e.toml")
+    assert len({of("t.csv"), of("other.csv"), of("t.csv:spc"), of("t.csv:disksim"), of("t.csv", "d.toml,zone=1")}) == 5
+
+
+def test_a_study_takes_as_long_as_its_scheduler(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where runs are short; three of them at 4 ms each, however many cores there are."""
+    monkeypatch.setattr(plan, "_costs", lambda *_: ({"rmw": plan._Cost(0.008, 0.0, 1.0)}, ""))
+    points = [Point({"n": n}, {"drive": "tiny", "layer": "rmw", "trace": "synth:uniform"}) for n in range(3)]
+    told = plan.plan_of(cast("Any", SimpleNamespace(points=points)))
+    assert told["time_s"] == {"1": pytest.approx(0.024), **{n: pytest.approx(0.012) for n in ("8", "64", "512")}}
+
+
+def test_a_page_leaves_out_claims_that_nobody_asked_for(tmp_path: Path) -> None:
+    """What could not be run is there with its reason."""
+    verdicts = [
+        claims.Verdict(f"claim{n}", "s", "p", "", "t", "not run", why)
+        for n, why in enumerate((NOT_ASKED, "the trace x is not there"))
+    ]
+    paper = SimpleNamespace(id="p", title="T", citation="", setting="", parts=(), claims=[None, None])
+    found = Reproduction(cast("Any", paper), "quick", None, {}, verdicts, {})
+    text = page.write_page(found, tmp_path).read_text()
+    assert ("claim0" in text, "claim1" in text, "the trace x is not there" in text) == (False, True, True)
+    assert "<code>smrlab paper run p --quick</code>" in text
