@@ -93,7 +93,8 @@ def test_zones_fio_and_file_systems_over_kills_and_garbage(guest: tuple[Guest, D
 
 @pytest.mark.full
 @pytest.mark.parametrize("layer", [f"{LAYER},capacity=6MiB"])
-def test_zonefs_on_zones_with_gaps_between_them(guest: tuple[Guest, Device, Answers]) -> None:
+def test_file_systems_on_zones_with_gaps_between_them(guest: tuple[Guest, Device, Answers]) -> None:
+    need("mkfs.f2fs")
     machine, device, answers = guest
     first = sum(z["conventional"] for z in device.ask("zones")["zones"])
     (machine.shared / "zonefs").write_bytes(zonefs())

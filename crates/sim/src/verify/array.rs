@@ -3,7 +3,7 @@
 //! Every block that the host writes gets 32 bits of its own; the array's plans move them between the host, their slots and
 //! the members as they would move the block, XOR and all, so that what is made from parity is checked too. Below that each
 //! drive is followed on its medium by [`Disk`](super::Disk): it returns what the array wrote to it. A mistake goes unnoticed with a
-//! chance of one in 2^32 a block, or as that says: more bits would take time (each goes to new memory) and find no more.
+//! chance of one in 2^32 a block, or as that says: more bits would take time, because each goes to new memory.
 
 use super::pages::Hashed;
 use crate::error::{Result, RunError};
