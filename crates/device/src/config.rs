@@ -3,6 +3,7 @@
 use crate::error::{DeviceError, Result};
 use crate::medium::Mode;
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 use std::path::{Path, PathBuf};
 
 /// Where the bytes lie.
@@ -44,16 +45,12 @@ pub struct Config {
     /// The layer, as `NAME[,key=value...]`.
     pub layer: String,
     /// The array, as `NAME[,key=value...]`, of as many such drives as it says; none: one drive.
-    #[serde(default)]
     pub array: Option<String>,
     /// Bytes of medium to shorten the drive, or each of them, to.
-    #[serde(default)]
     pub size: Option<u64>,
     /// Bytes that the host is to see; the drive is shortened to as much medium as the layer needs for that.
-    #[serde(default)]
     pub host_size: Option<u64>,
     /// A state that a new store begins with, as `run --save-state` or another device wrote it.
-    #[serde(default)]
     pub from_state: Option<PathBuf>,
     /// Where the bytes lie.
     pub store: StoreKind,
@@ -85,19 +82,14 @@ pub struct Config {
     #[serde(default = "stall_ns")]
     pub stall_ns: u64,
     /// Where the first events are written down.
-    #[serde(default)]
     pub events: Option<PathBuf>,
     /// The control socket.
-    #[serde(default)]
     pub control: Option<PathBuf>,
     /// Where iSCSI initiators reach it, as HOST:PORT.
-    #[serde(default)]
     pub iscsi: Option<String>,
     /// File of the secrets by which iSCSI initiators prove who they are.
-    #[serde(default)]
     pub chap: Option<PathBuf>,
     /// Where to write what clients do.
-    #[serde(default)]
     pub record: Option<PathBuf>,
     /// Bytes of memory for the run map; what is beyond goes into a file in the store's directory, if it has one.
     #[serde(default = "map_budget")]
@@ -131,31 +123,8 @@ fn speed() -> f64 {
 impl Config {
     /// A device with every default.
     pub fn new(name: &str, drive: &str, layer: &str, store: StoreKind) -> Self {
-        Self {
-            name: name.to_owned(),
-            drive: drive.to_owned(),
-            layer: layer.to_owned(),
-            array: None,
-            size: None,
-            host_size: None,
-            from_state: None,
-            store,
-            mode: Mode::default(),
-            errors: false,
-            block: block(),
-            timing: Timing::None,
-            scheduler: scheduler(),
-            metadata: metadata(),
-            seed: 0,
-            speed: speed(),
-            stall_ns: stall_ns(),
-            events: None,
-            control: None,
-            iscsi: None,
-            chap: None,
-            record: None,
-            map_budget: map_budget(),
-        }
+        let given = json!({"name": name, "drive": drive, "layer": layer, "store": store});
+        serde_json::from_value(given).expect("what is left out has a default")
     }
 
     /// Reads and checks a configuration.

@@ -210,12 +210,10 @@ fn pieces(staged: &[(u64, OpId, u64)], mut offset: u64, mut blocks: u64, out: &m
 /// How results name a layer of one's own; what it promises is not known beyond what its class declares.
 static ENTRY: LayerEntry = LayerEntry {
     name: "python",
-    aliases: &[],
     summary: "A layer that is written in Python",
     reference: "the user's own",
     page: "A class that extends smrlab.TranslationLayer.",
     idle: "what the class says",
-    params: &[],
     capabilities: Capabilities {
         keeps_data: true,
         survives_cut: false,
@@ -223,9 +221,9 @@ static ENTRY: LayerEntry = LayerEntry {
         stable_location: false,
         discards: false,
     },
-    tested: &[],
-    conventional: false,
-    build: |_, values| Err(values.bad("layer", "a layer in Python is given as a class, not by name")),
+    ..LayerEntry::new(|_, values| {
+        Err(values.bad("layer", "a layer in Python is given as a class, not by name"))
+    })
 };
 
 /// A class that describes a layer, and the first exception that it or its object raised.
