@@ -34,7 +34,7 @@ impl MediaCounts {
 fn of_buffer(drive: &Drive) -> Option<Counted> {
     let buffer = drive.buffer_counters()?;
     let mut all = Counted::default();
-    buffer.named().into_iter().for_each(|(name, n)| all.count(name, n));
+    all.counts(buffer.named());
     Some(all)
 }
 

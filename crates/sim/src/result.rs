@@ -78,7 +78,10 @@ pub(crate) fn summary(m: &mut Metrics, facts: &Facts) -> Json {
         out.insert("cache".into(), counters.into());
     }
     if let Some(b) = facts.buffer {
-        out.insert("buffer".into(), object(b.named().map(|(name, n)| (name, json!(n)))).into());
+        out.insert(
+            "buffer".into(),
+            Json::from_iter(b.named().map(|(name, n)| (name.to_owned(), json!(n)))).into(),
+        );
     }
     load(m, facts, &mut out);
     let mut space = Json::new();

@@ -215,7 +215,7 @@ impl<const EXTRAS: bool, V: Runs<EXTRAS>> Rig<V, EXTRAS> {
             None => facts.pop().unwrap_or_default(),
             Some(array) => Facts {
                 counters: counted_by_all(&facts),
-                buffer: facts.iter().filter_map(|f| f.buffer).reduce(Counters::plus),
+                buffer: facts.iter().filter_map(|f| f.buffer).reduce(Counters::add),
                 map_bytes: array.array().map_bytes() + facts.iter().map(|f| f.map_bytes).sum::<u64>(),
                 background: facts.iter().any(|f| f.background),
                 work_ns: members.iter().map(|m| m.busy_ns - m.background.ns).max(),

@@ -21,6 +21,11 @@ impl Counted {
         self.0.push(Counter { name, n, level: false });
     }
 
+    /// States how often each of these happened.
+    pub fn counts(&mut self, named: impl IntoIterator<Item = (&'static str, u64)>) {
+        named.into_iter().for_each(|(name, n)| self.count(name, n));
+    }
+
     /// States how much there is at present, such as blocks in a cache.
     pub fn level(&mut self, name: &'static str, n: u64) {
         self.0.push(Counter { name, n, level: true });

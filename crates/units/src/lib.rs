@@ -2,6 +2,7 @@
 //! every registry entry (layer, format, generator, scheduler, …) is parsed, checked, explained and documented.
 
 mod addr;
+mod counters;
 pub mod histogram;
 mod named;
 pub mod problems;

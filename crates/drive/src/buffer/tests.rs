@@ -243,7 +243,7 @@ fn counters_add_up_name_by_name() {
         through: 5 * n,
         read_ahead: 6 * n,
     });
-    assert_eq!(a.plus(b).named().map(|c| c.1), [11, 22, 33, 44, 55, 66]);
+    assert!((a + b).named().map(|c| c.1).eq([11, 22, 33, 44, 55, 66]));
 }
 
 /// How far reading ahead came is worked out when a command stops it: the same as when it is worked out at every command's

@@ -11,7 +11,7 @@ use crate::{Capabilities, Counted, Facts, HostRequest, Plan, Record, Refusal, Tr
 use smrlab_blockmap::BlockSet;
 use smrlab_disk::{DriveModel, Interference};
 use smrlab_units::spec::{Kind, Param, Values};
-use smrlab_units::{Blocks, Dir, HostOp, Lba, Pba, SimTime};
+use smrlab_units::{Blocks, Dir, HostOp, Lba, Pba, SimTime, counters};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -86,13 +86,14 @@ fn of(tag: u32, lbas: &Range<u64>) -> Record {
     Record { tag, words: [lbas.start, lbas.end - lbas.start, 0] }
 }
 
-/// Events that are counted.
-#[derive(Clone, Copy, Debug, Default)]
-struct Counters {
-    lost: u64,
-    writes: u64,
-    refused: u64,
-    reads: u64,
+counters! {
+    /// Events that are counted.
+    struct Counters {
+        lost => "blocks_lost",
+        writes => "writes_that_lost",
+        refused => "writes_refused",
+        reads => "reads_of_lost_blocks",
+    }
 }
 
 /// See the [module](self).
@@ -237,11 +238,7 @@ impl TranslationLayer for CaveatScriptor {
     }
 
     fn counters(&self, out: &mut Counted) {
-        let c = &self.counters;
-        out.count("blocks_lost", c.lost);
-        out.count("writes_that_lost", c.writes);
-        out.count("writes_refused", c.refused);
-        out.count("reads_of_lost_blocks", c.reads);
+        out.counts(self.counters.named());
         out.level("blocks_lost_now", self.lost.count());
         out.level("isolation_distance", self.isolation());
     }

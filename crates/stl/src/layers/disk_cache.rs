@@ -17,7 +17,7 @@ use set::{Homes, Set};
 use smrlab_blockmap::{BlockSet, Hints, prefetch};
 use smrlab_disk::{BandId, Bands};
 use smrlab_units::reciprocal::Reciprocal;
-use smrlab_units::{Blocks, Dir, HostOp, Lba, Pba, SimTime};
+use smrlab_units::{Blocks, Dir, HostOp, Lba, Pba, SimTime, counters};
 use std::ops::Range;
 
 /// Where the cache bands lie among the native bands.
@@ -102,16 +102,17 @@ struct Found {
     misses: bool,
 }
 
-/// Events that are counted.
-#[derive(Clone, Copy, Debug, Default)]
-struct Counters {
-    read_hits: u64,
-    read_misses: u64,
-    read_split: u64,
-    write_hits: u64,
-    write_misses: u64,
-    sets_cleaned: u64,
-    bands_rewritten: u64,
+counters! {
+    /// Events that are counted.
+    struct Counters {
+        read_hits => "read_hits",
+        read_misses => "read_misses",
+        read_split => "read_split",
+        write_hits => "write_hits",
+        write_misses => "write_misses",
+        sets_cleaned => "sets_cleaned",
+        bands_rewritten => "bands_rewritten",
+    }
 }
 
 /// See the [module](self) and the registry's page.
@@ -477,14 +478,7 @@ impl TranslationLayer for DiskCache {
     }
 
     fn counters(&self, out: &mut Counted) {
-        let c = &self.counters;
-        out.count("read_hits", c.read_hits);
-        out.count("read_misses", c.read_misses);
-        out.count("read_split", c.read_split);
-        out.count("write_hits", c.write_hits);
-        out.count("write_misses", c.write_misses);
-        out.count("sets_cleaned", c.sets_cleaned);
-        out.count("bands_rewritten", c.bands_rewritten);
+        out.counts(self.counters.named());
         out.level("cache_blocks", self.shares.cache * self.band);
         out.level("cached_blocks", self.cached * self.options.granularity);
     }

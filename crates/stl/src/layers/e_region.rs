@@ -16,7 +16,7 @@ use crate::{
     Cause, Counted, Dir, Endpoint, Facts, HostRequest, Plan, Record, Refusal, StepEnd, TranslationLayer,
 };
 use smrlab_units::reciprocal::Reciprocal;
-use smrlab_units::{Blocks, HostOp, Lba, Pba, SimTime};
+use smrlab_units::{Blocks, HostOp, Lba, Pba, SimTime, counters};
 use std::collections::VecDeque;
 use std::ops::Range;
 
@@ -62,12 +62,13 @@ struct Cursor {
     done: u64,
 }
 
-/// Events that are counted.
-#[derive(Clone, Copy, Debug, Default)]
-struct Counters {
-    refreshed: u64,
-    regions: u64,
-    moved: u64,
+counters! {
+    /// Events that are counted.
+    struct Counters {
+        refreshed => "blocks_refreshed",
+        regions => "regions_refreshed",
+        moved => "blocks_moved_in_ring",
+    }
 }
 
 /// See the [module](self) and the registry's page.
@@ -315,9 +316,7 @@ impl TranslationLayer for ERegion {
     }
 
     fn counters(&self, out: &mut Counted) {
-        out.count("blocks_refreshed", self.counters.refreshed);
-        out.count("regions_refreshed", self.counters.regions);
-        out.count("blocks_moved_in_ring", self.counters.moved);
+        out.counts(self.counters.named());
         out.level("cached_blocks", self.in_ring);
     }
 }

@@ -13,7 +13,7 @@ pub use entry::ENTRY;
 use crate::{Cause, Counted, Endpoint, Facts, HostRequest, Plan, Record, Refusal, TranslationLayer};
 use groups::{Groups, tree};
 use smrlab_disk::Mechanics;
-use smrlab_units::{Blocks, Dir, HostOp, Lba, Pba, SimTime};
+use smrlab_units::{Blocks, Dir, HostOp, Lba, Pba, SimTime, counters};
 use std::collections::BTreeSet;
 use std::ops::Range;
 
@@ -31,11 +31,12 @@ pub(super) enum What {
     All,
 }
 
-/// Events that are counted.
-#[derive(Clone, Copy, Debug, Default)]
-struct Counters {
-    floated: u64,
-    stayed: u64,
+counters! {
+    /// Events that are counted.
+    struct Counters {
+        floated => "units_floated",
+        stayed => "units_stayed",
+    }
 }
 
 /// See the [module](self) and the registry's page.
@@ -221,7 +222,6 @@ impl TranslationLayer for Floating {
     }
 
     fn counters(&self, out: &mut Counted) {
-        out.count("units_floated", self.counters.floated);
-        out.count("units_stayed", self.counters.stayed);
+        out.counts(self.counters.named());
     }
 }

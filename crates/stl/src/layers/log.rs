@@ -31,7 +31,7 @@ use crate::{
 };
 use options::classes;
 use smrlab_blockmap::BlockSet;
-use smrlab_units::{Blocks, HostOp, Lba, Pba, SimTime};
+use smrlab_units::{Blocks, HostOp, Lba, Pba, SimTime, counters};
 use std::ops::Range;
 
 /// What a band is doing.
@@ -55,13 +55,14 @@ struct Band {
     stamp: u64,
 }
 
-/// Events that are counted.
-#[derive(Clone, Copy, Debug, Default)]
-struct Counters {
-    compactions: u64,
-    relocated: u64,
-    empties: u64,
-    hot_writes: u64,
+counters! {
+    /// Events that are counted.
+    struct Counters {
+        compactions => "compactions",
+        relocated => "relocated_units",
+        empties => "bands_freed_empty",
+        hot_writes,
+    }
 }
 
 /// See the [module](self) and the registry's page.
@@ -404,9 +405,7 @@ impl TranslationLayer for LogLayer {
 
     fn counters(&self, out: &mut Counted) {
         let c = &self.counters;
-        out.count("compactions", c.compactions);
-        out.count("relocated_units", c.relocated);
-        out.count("bands_freed_empty", c.empties);
+        out.counts(c.named());
         if self.options.separate != Separate::None {
             out.count("hot_units_written", c.hot_writes);
         }

@@ -458,17 +458,7 @@ impl TranslationLayer for SBlockLayer {
     }
 
     fn counters(&self, out: &mut Counted) {
-        let c = &self.work.counters;
-        out.count("read_hits", c.read_hits);
-        out.count("read_misses", c.read_misses);
-        out.count("read_split", c.read_split);
-        out.count("write_hits", c.write_hits);
-        out.count("write_misses", c.write_misses);
-        out.count("bypassed", c.bypassed);
-        out.count("group_destages", c.destages);
-        out.count("destaged_blocks", c.destaged_blocks);
-        out.count("sblock_copies", c.sblock_copies);
-        out.count("defrag_blocks", c.defrag_blocks);
+        out.counts(self.work.counters.named());
         out.level("cache_blocks", self.sections.iter().map(|s| s.cache.capacity()).sum());
         out.level("cached_blocks", self.sections.iter().map(|s| s.cache.live()).sum());
     }

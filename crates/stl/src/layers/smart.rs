@@ -14,17 +14,18 @@ use crate::parts::rows::{At, Row, Rows, Span};
 use crate::parts::split::ReadRuns;
 use crate::{Cause, Counted, Dir, Endpoint, HostRequest, Plan, Record, Refusal, TranslationLayer};
 use smrlab_blockmap::UnitMap;
-use smrlab_units::{Blocks, HostOp, Lba, Pba, SimTime};
+use smrlab_units::{Blocks, HostOp, Lba, Pba, SimTime, counters};
 use space::Space;
 use std::ops::Range;
 
-/// Events that are counted.
-#[derive(Clone, Copy, Debug, Default)]
-struct Counters {
-    in_place: u64,
-    moved: u64,
-    gathered: u64,
-    gatherings: u64,
+counters! {
+    /// Events that are counted.
+    struct Counters {
+        in_place => "tracks_updated_in_place",
+        moved => "tracks_moved_by_updates",
+        gathered => "tracks_gathered",
+        gatherings => "gatherings",
+    }
 }
 
 /// See the [module](self) and the registry's page. *Tracks* are the host's, *rows* are places for one on the medium.
@@ -262,10 +263,7 @@ impl TranslationLayer for Smart {
     }
 
     fn counters(&self, out: &mut Counted) {
-        out.count("tracks_updated_in_place", self.counters.in_place);
-        out.count("tracks_moved_by_updates", self.counters.moved);
-        out.count("tracks_gathered", self.counters.gathered);
-        out.count("gatherings", self.counters.gatherings);
+        out.counts(self.counters.named());
         out.level("free_tracks_to_write", self.space.writable());
     }
 }

@@ -23,7 +23,7 @@ use crate::{
 use read::Piece;
 use smrlab_blockmap::BlockSet;
 use smrlab_disk::{BandId, Bands};
-use smrlab_units::{Blocks, HostOp, Lba, Pba, SimTime};
+use smrlab_units::{Blocks, HostOp, Lba, Pba, SimTime, counters};
 use std::ops::Range;
 
 /// What can be chosen about the layer.
@@ -109,13 +109,14 @@ struct Victim {
     dead: u32,
 }
 
-/// Events that are counted.
-#[derive(Clone, Copy, Debug, Default)]
-struct Counters {
-    cleaned: u64,
-    empties: u64,
-    steps: u64,
-    moved: u64,
+counters! {
+    /// Events that are counted.
+    struct Counters {
+        cleaned => "bands_cleaned",
+        empties => "bands_freed_empty",
+        steps => "cleaning_steps",
+        moved => "relocated_blocks",
+    }
 }
 
 /// See the [module](self) and the registry's page.
@@ -377,10 +378,6 @@ impl TranslationLayer for SteadyLog {
     }
 
     fn counters(&self, out: &mut Counted) {
-        let c = &self.counters;
-        out.count("bands_cleaned", c.cleaned);
-        out.count("bands_freed_empty", c.empties);
-        out.count("cleaning_steps", c.steps);
-        out.count("relocated_blocks", c.moved);
+        out.counts(self.counters.named());
     }
 }

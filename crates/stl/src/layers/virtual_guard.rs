@@ -17,7 +17,7 @@ use crate::{
 };
 use smrlab_blockmap::UnitMap;
 use smrlab_disk::{BandId, Bands, DriveModel};
-use smrlab_units::{Blocks, HostOp, Lba, Pba, SimTime};
+use smrlab_units::{Blocks, HostOp, Lba, Pba, SimTime, counters};
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
@@ -64,13 +64,14 @@ struct Held {
     since: u64,
 }
 
-/// Events that are counted.
-#[derive(Clone, Copy, Debug, Default)]
-struct Counters {
-    evicted: u64,
-    returned: u64,
-    cached_writes: u64,
-    bands_cleaned: u64,
+counters! {
+    /// Events that are counted.
+    struct Counters {
+        evicted => "rows_to_guard_cache",
+        returned => "rows_given_back",
+        cached_writes => "writes_to_guard_cache",
+        bands_cleaned => "bands_cleaned",
+    }
 }
 
 /// See the [module](self) and the registry's page.
@@ -428,10 +429,7 @@ impl TranslationLayer for VirtualGuard {
     }
 
     fn counters(&self, out: &mut Counted) {
-        out.count("rows_to_guard_cache", self.counters.evicted);
-        out.count("rows_given_back", self.counters.returned);
-        out.count("writes_to_guard_cache", self.counters.cached_writes);
-        out.count("bands_cleaned", self.counters.bands_cleaned);
+        out.counts(self.counters.named());
         out.level("cached_rows", self.held.len() as u64 - u64::from(self.free.len()));
     }
 }

@@ -25,7 +25,7 @@ use commit::Commit;
 use reclaim::Reclaim;
 use records::Change;
 use smrlab_stl::{Counted, HostRequest, Refusal};
-use smrlab_units::{Blocks, HostOp, Lba, SimTime, Zone};
+use smrlab_units::{Blocks, HostOp, Lba, SimTime, Zone, counters};
 use std::collections::{BTreeSet, VecDeque};
 use std::ops::Range;
 use table::Table;
@@ -112,19 +112,20 @@ enum Wait {
     Commit,
 }
 
-/// Events that are counted.
-#[derive(Clone, Copy, Debug, Default)]
-struct Counters {
-    /// Blocks that the host wrote at write pointers, and to random zones.
-    at_pointer: u64,
-    random: u64,
-    resets: u64,
-    waits: u64,
-    commits: u64,
-    metadata: u64,
-    reclaims: u64,
-    given_up: u64,
-    relocated: u64,
+counters! {
+    /// Events that are counted.
+    struct Counters {
+        /// Blocks that the host wrote at write pointers, and to random zones.
+        at_pointer => "blocks_at_pointer",
+        random => "blocks_to_random_zones",
+        resets => "zone_resets",
+        waits => "waits",
+        commits => "commits",
+        metadata => "metadata_blocks",
+        reclaims => "reclaims",
+        given_up => "reclaims_given_up",
+        relocated => "reclaimed_blocks",
+    }
 }
 
 /// See the [module](self).
@@ -357,21 +358,8 @@ impl Array for DmZoned {
     }
 
     fn counters(&self, out: &mut Counted) {
-        let c = &self.counters;
         let (random, sequential) = self.table.used();
-        for (name, n) in [
-            ("blocks_at_pointer", c.at_pointer),
-            ("blocks_to_random_zones", c.random),
-            ("zone_resets", c.resets),
-            ("waits", c.waits),
-            ("commits", c.commits),
-            ("metadata_blocks", c.metadata),
-            ("reclaims", c.reclaims),
-            ("reclaims_given_up", c.given_up),
-            ("reclaimed_blocks", c.relocated),
-        ] {
-            out.count(name, n);
-        }
+        out.counts(self.counters.named());
         out.level("used_random_zones", random);
         out.level("used_sequential_zones", sequential);
     }

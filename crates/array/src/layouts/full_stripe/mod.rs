@@ -28,7 +28,7 @@ use crate::{Array, Health, Locks, MemberId, MemberPlan, Phase, Records, Ticket, 
 use records::{DISKS, Event};
 use shape::Shape;
 use smrlab_stl::{Counted, HostRequest, Refusal};
-use smrlab_units::{Blocks, HostOp, Lba, SimTime, Zone, ZoneKind};
+use smrlab_units::{Blocks, HostOp, Lba, SimTime, Zone, ZoneKind, counters};
 use std::collections::{BTreeSet, VecDeque};
 use std::ops::Range;
 use table::Table;
@@ -77,16 +77,17 @@ struct OnDrive {
     written: u64,
 }
 
-/// Events that are counted.
-#[derive(Clone, Copy, Debug, Default)]
-struct Counts {
-    full: u64,
-    partial: u64,
-    padded: u64,
-    fills: u64,
-    collections: u64,
-    moved: u64,
-    resets: u64,
+counters! {
+    /// Events that are counted.
+    struct Counts {
+        full => "stripes_full",
+        partial => "stripes_partial",
+        padded => "chunks_padded",
+        fills => "fill_reads",
+        collections => "collections",
+        moved => "chunks_moved",
+        resets,
+    }
 }
 
 /// See the [module](self).
@@ -359,12 +360,7 @@ impl Array for FullStripe {
 
     fn counters(&self, out: &mut Counted) {
         let c = &self.counts;
-        out.count("stripes_full", c.full);
-        out.count("stripes_partial", c.partial);
-        out.count("chunks_padded", c.padded);
-        out.count("fill_reads", c.fills);
-        out.count("collections", c.collections);
-        out.count("chunks_moved", c.moved);
+        out.counts(c.named());
         if !self.zones.is_empty() {
             out.count("zone_resets", c.resets);
         }

@@ -31,7 +31,7 @@ use method::Preference;
 use operation::{Operation, Task, WriteOp, WritePhase};
 use rows::Rows;
 use smrlab_stl::{Counted, HostRequest, Refusal};
-use smrlab_units::{Blocks, HostOp, SimTime};
+use smrlab_units::{Blocks, HostOp, SimTime, counters};
 
 /// The first of four tags of records about disks.
 const DISKS: u32 = 1;
@@ -53,14 +53,15 @@ pub struct ParityOptions {
     pub mixed: bool,
 }
 
-/// What is counted.
-#[derive(Clone, Copy, Debug, Default)]
-struct Counts {
-    degraded: u64,
-    full: u64,
-    modified: u64,
-    reconstructed: u64,
-    journalled: u64,
+counters! {
+    /// What is counted.
+    struct Counts {
+        degraded,
+        full => "rows_written_whole",
+        modified => "rows_modified",
+        reconstructed => "rows_reconstructed",
+        journalled,
+    }
 }
 
 /// More disks are dead than there are parities.
@@ -313,9 +314,7 @@ impl Array for Parity {
 
     fn counters(&self, out: &mut Counted) {
         let c = &self.counts;
-        out.count("rows_written_whole", c.full);
-        out.count("rows_modified", c.modified);
-        out.count("rows_reconstructed", c.reconstructed);
+        out.counts(c.named());
         if c.degraded > 0 {
             out.count("degraded_rows", c.degraded);
         }

@@ -12,18 +12,19 @@ use crate::parts::units::{Fill, UnitSpan};
 use crate::{Cause, Counted, Dir, Endpoint, Plan, Record};
 use smrlab_blockmap::BlockSet;
 use smrlab_disk::{BandId, DriveModel};
-use smrlab_units::{Blocks, Pba};
+use smrlab_units::{Blocks, Pba, counters};
 
 /// So many places the hand looks at for one write.
 const LOOKS: u32 = 16;
 
-/// Events that are counted.
-#[derive(Clone, Copy, Debug, Default)]
-struct Counters {
-    placed: u64,
-    demoted: u64,
-    refused: u64,
-    updated: u64,
+counters! {
+    /// Events that are counted.
+    struct Counters {
+        placed => "units_to_random_access",
+        demoted => "units_back_to_log",
+        refused => "units_without_a_place",
+        updated => "units_updated_in_place",
+    }
 }
 
 /// See the [module](self).
@@ -152,11 +153,7 @@ impl Raz {
     }
 
     pub(super) fn counters(&self, out: &mut Counted) {
-        let c = &self.counters;
-        out.count("units_to_random_access", c.placed);
-        out.count("units_back_to_log", c.demoted);
-        out.count("units_without_a_place", c.refused);
-        out.count("units_updated_in_place", c.updated);
+        out.counts(self.counters.named());
         out.level("units_in_random_access", u64::from(self.places - self.free.len()));
     }
 }

@@ -2,6 +2,7 @@
 
 use super::cache::CachedPart;
 use crate::OpId;
+use smrlab_units::counters;
 
 /// Lists that are reused from request to request, and counters.
 #[derive(Clone, Debug, Default)]
@@ -16,17 +17,18 @@ pub(super) struct Work {
     pub counters: Counters,
 }
 
-/// Events that are counted.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Counters {
-    pub read_hits: u64,
-    pub read_misses: u64,
-    pub read_split: u64,
-    pub write_hits: u64,
-    pub write_misses: u64,
-    pub bypassed: u64,
-    pub destages: u64,
-    pub destaged_blocks: u64,
-    pub sblock_copies: u64,
-    pub defrag_blocks: u64,
+counters! {
+    /// Events that are counted.
+    pub(super) struct Counters {
+        read_hits => "read_hits",
+        read_misses => "read_misses",
+        read_split => "read_split",
+        write_hits => "write_hits",
+        write_misses => "write_misses",
+        bypassed => "bypassed",
+        destages => "group_destages",
+        destaged_blocks => "destaged_blocks",
+        sblock_copies => "sblock_copies",
+        defrag_blocks => "defrag_blocks",
+    }
 }

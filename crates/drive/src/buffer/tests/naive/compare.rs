@@ -110,9 +110,9 @@ fn a_buffer_does_what_a_naive_one_does() {
                 p.agree(&at);
             }
         }
-        sum = sum.plus(p.buffer.counters());
+        sum = sum + p.buffer.counters();
     }
-    assert!(sum.named().iter().all(|c| c.1 > 500), "{sum:?}");
+    assert!(sum.named().all(|c| c.1 > 500), "{sum:?}");
     assert!(at_once > 20, "{at_once}");
 }
 
@@ -183,7 +183,7 @@ fn behind_a_queue_it_does_what_a_naive_one_does() {
             p.agree(&at);
         }
         assert!(other > 0);
-        sum = sum.plus(p.buffer.counters());
+        sum = sum + p.buffer.counters();
     }
-    assert!(sum.named().iter().all(|c| c.1 > 100), "{sum:?}");
+    assert!(sum.named().all(|c| c.1 > 100), "{sum:?}");
 }
