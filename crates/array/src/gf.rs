@@ -32,7 +32,6 @@ impl Gf {
     pub const ONE: Self = Self(1);
 
     /// A power of x.
-    #[inline]
     pub fn power(n: u64) -> Self {
         Self(TABLES.0[(n % PERIOD as u64) as usize])
     }

@@ -94,7 +94,6 @@ pub enum Source {
 
 impl Term {
     /// The host's buffer from this offset on, once.
-    #[inline]
     pub fn host(at: u64) -> Self {
         Self { from: Source::Host(Blocks(at)), times: Gf::ONE }
     }
@@ -232,7 +231,6 @@ impl MemberPlan {
     }
 
     /// When it is planned.
-    #[inline]
     pub fn now(&self) -> SimTime {
         self.now
     }
@@ -254,7 +252,6 @@ impl MemberPlan {
     }
 
     /// Whether parts are collected; where they are not, an array need not enumerate them.
-    #[inline]
     pub fn wants_data(&self) -> bool {
         self.wants_data
     }
@@ -396,7 +393,6 @@ impl MemberPlan {
     }
 
     /// Member requests, in the order in which they are issued.
-    #[inline]
     pub fn ops(&self) -> &[MemberOp] {
         &self.ops
     }
@@ -427,7 +423,6 @@ impl MemberPlan {
     }
 
     /// What becomes of works.
-    #[inline]
     pub fn outcomes(&self) -> &[Outcome] {
         &self.outcomes
     }

@@ -11,7 +11,6 @@ pub struct Record<'a> {
 
 impl Record<'_> {
     /// A word; zero where it has none.
-    #[inline]
     pub fn word(&self, at: usize) -> u64 {
         self.words.get(at).copied().unwrap_or_default()
     }
@@ -45,7 +44,6 @@ impl Records {
     }
 
     /// Forgets all, for use again.
-    #[inline]
     pub fn clear(&mut self) {
         self.ends.clear();
         self.words.clear();
@@ -57,7 +55,6 @@ impl Records {
     }
 
     /// Whether there is none.
-    #[inline]
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }

@@ -9,7 +9,6 @@ use crate::search::partition_near;
 const SMALLEST: usize = 5;
 
 /// Where `offset` would be among the entries of a node of `size` units, a power of two, if they lay evenly.
-#[inline]
 pub(crate) fn guess(len: usize, offset: usize, size: usize) -> usize {
     (len * offset) >> size.trailing_zeros()
 }

@@ -33,13 +33,11 @@ impl<T: Copy + Default> Gather<T> {
     }
 
     /// Whether two blocks lie in different neighbourhoods, so that changes of them are not handed out in their order.
-    #[inline]
     pub fn apart(&self, a: u64, b: u64) -> bool {
         a >> self.shift != b >> self.shift
     }
 
     /// Whether nothing is gathered.
-    #[inline]
     pub fn is_empty(&self) -> bool {
         self.items.is_empty()
     }

@@ -160,7 +160,6 @@ impl BlockSet {
         self.look().find(range, wanted)
     }
 
-    #[inline]
     fn look(&self) -> Look<'_> {
         Look { tree: &self.tree, known: 0..0, value: 0 }
     }

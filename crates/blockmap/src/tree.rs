@@ -32,7 +32,6 @@ impl<P: Payload> Default for UnitTree<P> {
 }
 
 /// Page, region in it, and offset in that of a unit.
-#[inline]
 fn place(unit: u64) -> (usize, usize, usize) {
     let (page, rest) = ((unit / PAGE_UNITS) as usize, (unit % PAGE_UNITS) as usize);
     (page, rest / REGION, rest % REGION)

@@ -70,7 +70,6 @@ impl Leaf {
         lo + upto(&keys[lo..hi], block)
     }
 
-    #[inline]
     pub(crate) fn run(&self, i: usize) -> WriteRun {
         WriteRun { start: self.starts[i], end: self.ends[i], seq: self.seqs[i] }
     }
@@ -134,7 +133,6 @@ impl LeafPlace {
     const NONE: Self = Self(0);
 
     /// The frame, if it is in memory.
-    #[inline]
     pub(crate) fn frame(self) -> Option<usize> {
         (self.0 & IN_FILE == 0).then_some(self.0 as usize)
     }
@@ -326,7 +324,6 @@ impl Leaves {
     }
 
     /// The leaf in a frame, to change.
-    #[inline]
     pub(crate) fn frame(&mut self, frame: usize) -> &mut Leaf {
         self.hot[frame] = true;
         &mut self.chunks[frame / CHUNK][frame % CHUNK]
@@ -368,7 +365,6 @@ impl Leaves {
     }
 
     /// Whether a change may begin without putting a leaf out first.
-    #[inline]
     pub(crate) fn ready(&self) -> bool {
         self.idle.len() >= SPARE || self.spill.is_none() || self.hot.len() < self.most
     }

@@ -105,7 +105,6 @@ impl RunMap {
         self.leaves.view(self.nodes[at.node].places[at.leaf])
     }
 
-    #[inline]
     fn len_at(&self, at: At) -> usize {
         usize::from(self.nodes[at.node].lens[at.leaf])
     }

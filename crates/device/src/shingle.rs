@@ -90,7 +90,6 @@ impl Shingle {
     }
 
     /// Whether no write destroys anything: an ordinary disk, of which only is known where it was written.
-    #[inline]
     pub fn plain(&self) -> bool {
         self.heads == 1
     }

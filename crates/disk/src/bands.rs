@@ -243,7 +243,6 @@ impl Bands {
     }
 
     /// How many bands there are.
-    #[inline]
     pub fn len(&self) -> u64 {
         self.len
     }
@@ -260,7 +259,6 @@ impl Bands {
     }
 
     /// Blocks in all bands.
-    #[inline]
     pub fn data_blocks(&self) -> Blocks {
         Blocks(self.data)
     }

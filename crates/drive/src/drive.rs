@@ -114,7 +114,6 @@ impl Drive {
     }
 
     /// Which one of an array it is.
-    #[inline]
     pub fn member(&self) -> MemberId {
         self.member
     }
@@ -156,7 +155,6 @@ impl Drive {
     }
 
     /// When the drive is free of everything that was started.
-    #[inline]
     pub fn free_at(&self) -> SimTime {
         self.free_at
     }
@@ -381,7 +379,6 @@ impl Drive {
 }
 
 /// What serves the request directly is counted as what the request is for.
-#[inline]
 fn on_account(op: &MediaOp, request: &HostRequest) -> Cause {
     // As a number: read as the byte that it was written as.
     if op.cause as usize == Cause::Host as usize { request.why } else { op.cause }

@@ -15,7 +15,6 @@ pub struct MemberId(pub u32);
 
 impl MemberId {
     /// As an index.
-    #[inline]
     pub const fn at(self) -> usize {
         self.0 as usize
     }
@@ -71,14 +70,12 @@ pub trait Observer {
     const PLANS: bool = true;
 
     /// The host will send this request soon.
-    #[inline]
     fn coming(&self, _request: &HostRequest) {}
 
     /// The host will send its first request at `at`: what is done until then is before the run.
     fn first_at(&mut self, _at: SimTime) {}
 
     /// The host sends a request at `at`.
-    #[inline]
     fn arrived(&mut self, _at: SimTime, _request: &HostRequest) {}
 
     /// A media operation was carried out.
@@ -147,7 +144,6 @@ pub trait Observer {
     }
 
     /// Whether it wants to see what a drive's layer is like at `at`.
-    #[inline]
     fn looks(&self, _member: MemberId, _at: SimTime) -> bool {
         false
     }

@@ -79,7 +79,6 @@ impl ScheduledDrive {
     }
 
     /// Requests of the host that wait.
-    #[inline]
     pub fn waiting(&self) -> usize {
         self.waiting.len() - self.accepted.0
     }

@@ -217,7 +217,6 @@ impl Prefill {
     }
 
     /// The write of a unit of a random prefill.
-    #[inline]
     fn unit(&self, unit: u64) -> HostRequest {
         let blocks = UNIT.min(self.span.0 - unit * UNIT);
         HostRequest::new(HostOp::Write, Lba(unit * UNIT), Blocks(blocks))

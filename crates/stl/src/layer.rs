@@ -82,7 +82,6 @@ pub struct Independent {
 
 impl Independent {
     /// The part to which a block belongs.
-    #[inline]
     pub fn of(&self, lba: Lba) -> u64 {
         lba.0 / self.each.0 % self.count
     }
@@ -190,7 +189,6 @@ pub trait TranslationLayer: Send {
     }
 
     /// A hint that `request` will be submitted soon: bring what it needs into the processor's caches.
-    #[inline]
     fn prefetch(&self, _request: &HostRequest) {}
 
     /// The zones from the one with `from` on, in order, until `out` answers `false`; none where it has no zones that the host

@@ -154,13 +154,11 @@ impl Plan {
     }
 
     /// Whether pieces are collected.
-    #[inline]
     pub fn wants_data(&self) -> bool {
         self.wants_data
     }
 
     /// Whether records are collected.
-    #[inline]
     pub fn wants_records(&self) -> bool {
         self.wants_records
     }
@@ -271,7 +269,6 @@ impl Plan {
     }
 
     /// How the request ends.
-    #[inline]
     pub fn outcome(&self) -> Outcome {
         self.outcome
     }
@@ -294,7 +291,6 @@ impl Plan {
     }
 
     /// Into how many extents the layer split the host's request (He & Du count sub-requests per extent); 1 at first.
-    #[inline]
     pub fn set_extents(&mut self, extents: u32) {
         self.extents = extents;
     }
@@ -305,7 +301,6 @@ impl Plan {
     }
 
     /// The zones that are reset and were not empty.
-    #[inline]
     pub fn zones_reset(&self) -> &[Range<u64>] {
         &self.zones_reset
     }
@@ -342,7 +337,6 @@ impl Plan {
     }
 
     /// The operations, in the order in which they are done.
-    #[inline]
     pub fn ops(&self) -> &[MediaOp] {
         &self.ops
     }
@@ -363,7 +357,6 @@ impl Plan {
     }
 
     /// After how many operations all must be made durable, ascending. Records that stand at a fence come before it.
-    #[inline]
     pub fn fences(&self) -> &[u32] {
         &self.fences
     }
@@ -374,7 +367,6 @@ impl Plan {
     }
 
     /// The cleaning events, in order.
-    #[inline]
     pub fn cleanings(&self) -> &[Cleaning] {
         &self.cleanings
     }
@@ -386,7 +378,6 @@ impl Plan {
     }
 
     /// Time that passes between operations, each with the number of operations before it, ascending.
-    #[inline]
     pub fn pauses(&self) -> &[(u32, Pause)] {
         &self.pauses
     }
@@ -412,13 +403,11 @@ impl Plan {
     }
 
     /// After how many operations and pauses the host is acknowledged, where that is not at the end.
-    #[inline]
     pub(crate) fn ack(&self) -> Option<(u32, u32)> {
         self.ack
     }
 
     /// See [`set_extents`](Self::set_extents).
-    #[inline]
     pub fn extents(&self) -> u32 {
         self.extents
     }

@@ -35,20 +35,17 @@ impl HostRequest {
     }
 
     /// A flush.
-    #[inline]
     pub const fn flush() -> Self {
         Self::new(HostOp::Flush, Lba(0), Blocks(0))
     }
 
     /// The same with this number.
-    #[inline]
     #[must_use]
     pub const fn numbered(self, id: u64) -> Self {
         Self { id, ..self }
     }
 
     /// The same for this reason.
-    #[inline]
     #[must_use]
     pub const fn because(self, why: Cause) -> Self {
         Self { why, ..self }

@@ -20,7 +20,6 @@ impl Reciprocal {
     }
 
     /// The divisor.
-    #[inline]
     pub const fn divisor(self) -> u64 {
         self.divisor
     }

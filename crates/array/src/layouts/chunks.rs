@@ -112,7 +112,6 @@ pub fn deliver_lost(lost: &[LostPiece], ticket: Ticket, plan: &mut MemberPlan) {
 }
 
 /// The numbers of the pieces of `size` blocks each that a range touches: chunks, pages, zones.
-#[inline]
 pub fn numbers(blocks: &Range<u64>, size: u64) -> Range<u64> {
     blocks.start / size..blocks.end.div_ceil(size)
 }

@@ -93,13 +93,11 @@ impl Disks {
     }
 
     /// A disk died, and not all that died are rebuilt.
-    #[inline]
     pub fn degraded(&self) -> bool {
         self.degraded
     }
 
     /// Deaths ever, so that works notice that something changed.
-    #[inline]
     pub fn changes(&self) -> u64 {
         self.changes
     }

@@ -117,7 +117,6 @@ impl Rebuild {
     }
 
     /// Whether a unit is as good as on any other disk.
-    #[inline]
     pub fn has(&self, unit: u64) -> bool {
         self.done[(unit / 64) as usize] >> (unit % 64) & 1 == 1
     }

@@ -45,13 +45,11 @@ impl Shared {
         Self { count: u32::try_from(count).map_or(0, u64::from), ..Self::default() }
     }
 
-    #[inline]
     fn place(&self, block: usize) -> usize {
         self.moved[block].wrapping_add(block as u32) as usize
     }
 
     /// Has a block of the store lie on one of memory.
-    #[inline]
     fn lay(&mut self, block: usize, place: usize) {
         self.moved[block] = (place as u32).wrapping_sub(block as u32);
     }

@@ -146,13 +146,11 @@ impl Geometry {
     }
 
     /// How many PBAs there are.
-    #[inline]
     pub fn blocks(&self) -> Blocks {
         Blocks(self.blocks)
     }
 
     /// How many tracks hold PBAs.
-    #[inline]
     pub fn tracks(&self) -> u64 {
         self.tracks
     }

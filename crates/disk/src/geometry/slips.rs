@@ -46,7 +46,6 @@ impl Slips {
         Self { runs, pieces: RunIndex::new(starts, last), skipped }
     }
 
-    #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.runs.is_empty()
     }

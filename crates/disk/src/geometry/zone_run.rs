@@ -109,7 +109,6 @@ impl ZoneRun {
         TrackPlace { group, run, step }
     }
 
-    #[inline]
     fn backwards(&self, run: u64) -> bool {
         self.reversed ^ (self.serpentine & (run & 1 == 1))
     }

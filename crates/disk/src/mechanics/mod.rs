@@ -129,7 +129,6 @@ impl Target {
     }
 
     /// Its cylinder, counted from the side where PBA 0 lies.
-    #[inline]
     pub fn cylinder(&self) -> u32 {
         self.cylinder
     }
@@ -154,7 +153,6 @@ pub struct Head {
 
 impl Head {
     /// The cylinder under the head, counted from the side where PBA 0 lies.
-    #[inline]
     pub fn cylinder(&self) -> u32 {
         self.cylinder
     }
@@ -299,7 +297,6 @@ impl Mechanics {
     }
 
     /// A revolution, rounded down to a nanosecond.
-    #[inline]
     pub fn revolution(&self) -> SimTime {
         SimTime(self.revolution)
     }
@@ -310,13 +307,11 @@ impl Mechanics {
     }
 
     /// Where the head is.
-    #[inline]
     pub fn head(&self) -> &Head {
         &self.head
     }
 
     /// The angle of the disk at a time.
-    #[inline]
     pub fn angle(&self, t: SimTime) -> u64 {
         (t.0 % REVOLUTION) * self.rpm % REVOLUTION
     }
@@ -465,7 +460,6 @@ impl Mechanics {
     }
 
     /// Where the last operation began.
-    #[inline]
     pub fn began(&self) -> &Target {
         &self.began
     }

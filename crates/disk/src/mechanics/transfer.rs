@@ -30,7 +30,6 @@ pub(super) struct EndPlace {
 }
 
 impl EndPlace {
-    #[inline]
     pub(super) fn leave(self, head: &mut super::Head) {
         head.track = TrackNo(self.track);
         (head.cylinder, head.surface, head.angle) = (self.cylinder, self.surface, self.angle);
@@ -71,7 +70,6 @@ pub(super) struct Swept {
 
 impl Swept {
     /// Where it began, if that was with `pba`.
-    #[inline]
     pub(super) fn begun(&self, pba: Pba) -> Option<(Target, Aim)> {
         (self.begun.pba == pba.0 && self.blocks > 0).then_some((self.begun, self.aim))
     }

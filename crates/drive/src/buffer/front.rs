@@ -46,7 +46,6 @@ impl Front {
     }
 
     /// Of times after a read and after a write, the one that holds for the present command.
-    #[inline]
     pub(super) fn after(&self, times: [SimTime; 2]) -> SimTime {
         times[self.last as usize]
     }
@@ -76,7 +75,6 @@ impl Front {
 }
 
 /// What the bus needs for so many blocks.
-#[inline]
 pub(super) fn bus(spec: &ControllerSpec, dir: Dir, blocks: u64) -> SimTime {
     SimTime(spec.bus[dir as usize].0 * blocks)
 }

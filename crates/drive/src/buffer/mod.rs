@@ -71,7 +71,6 @@ impl DriveBuffer {
     }
 
     /// When the medium will be free of everything that it must finish.
-    #[inline]
     pub fn free_at(&self) -> SimTime {
         self.medium.free
     }
@@ -140,7 +139,6 @@ impl DriveBuffer {
     }
 
     /// What passed the head for the last command.
-    #[inline]
     pub(crate) fn passed(&self) -> Option<&Passed> {
         self.medium.passed.as_ref()
     }

@@ -99,7 +99,6 @@ impl Segments {
     }
 
     /// Another command: what it uses was used later than what those before it did.
-    #[inline]
     pub(super) fn next_command(&mut self) {
         self.commands += 1;
     }

@@ -8,14 +8,12 @@ use smrlab_units::{Dir, Pba, SimTime};
 
 impl DriveBuffer {
     /// Whether a write of so many blocks is acknowledged when it is in the buffer.
-    #[inline]
     pub(crate) fn takes(&self, blocks: u64, through: bool) -> bool {
         let b = &self.spec.buffer;
         !through && b.write_back != WriteBack::Off && blocks <= u64::from(b.segment_blocks)
     }
 
     /// How many writes, and how many of their blocks, it holds at most.
-    #[inline]
     pub(crate) fn write_room(&self) -> (usize, u64) {
         let b = &self.spec.buffer;
         (b.write_segments as usize, u64::from(b.write_segments) * u64::from(b.segment_blocks))

@@ -20,7 +20,6 @@ pub struct Feed {
 }
 
 /// Mixes a word into the digest: a bijection of the state for each word.
-#[inline]
 fn mix(state: u64, word: u64) -> u64 {
     (state ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29)
 }
@@ -96,7 +95,6 @@ impl Feed {
     }
 
     /// Rows of the batch.
-    #[inline]
     pub fn len(&self) -> usize {
         self.batch.len()
     }
@@ -107,13 +105,11 @@ impl Feed {
     }
 
     /// When the `i`-th request of the batch arrives.
-    #[inline]
     pub fn arrival(&self, i: usize) -> SimTime {
         self.batch.arrival[i]
     }
 
     /// The `i`-th request of the batch, numbered from 0 on in the order of the trace.
-    #[inline]
     pub fn request(&self, i: usize) -> &HostRequest {
         &self.requests[i]
     }

@@ -19,7 +19,6 @@ pub struct Fill {
 
 impl Fill {
     /// Whether to look at it at `at`.
-    #[inline]
     pub fn due(&self, at: SimTime) -> bool {
         at >= self.next || self.cleaned
     }

@@ -26,17 +26,14 @@ struct Request {
 }
 
 impl Request {
-    #[inline]
     fn blocks(self) -> u64 {
         self.what & 0xffff_ffff
     }
 
-    #[inline]
     fn ops(self) -> u64 {
         self.what >> 32 & 0xffff
     }
 
-    #[inline]
     fn extents(self) -> u64 {
         self.what >> 48
     }
@@ -77,7 +74,6 @@ impl Seen {
     }
 
     /// A read of so many blocks that were never written.
-    #[inline]
     fn never(&mut self, never: u64) {
         self.unwritten.blocks += never;
         self.unwritten.reads += u64::from(never > 0);

@@ -183,7 +183,6 @@ fn run_of(extent: &Extent, host: Blocks) -> HostRun {
 }
 
 /// So many blocks if the extent at `lba` is on the tracks that are filled last.
-#[inline]
 fn of_last(last_phase: Lba, lba: Lba, blocks: u64) -> u64 {
     if lba >= last_phase { blocks } else { 0 }
 }

@@ -108,12 +108,10 @@ impl Extents {
         (g, self.groups.values.get(g).map_or(0, |group| group.at(lba)))
     }
 
-    #[inline]
     fn leaf(&self, g: usize, l: usize) -> Option<&[Row]> {
         Some(self.groups.values.get(g)?.values.get(l)?)
     }
 
-    #[inline]
     fn leaf_mut(&mut self, (g, l): (usize, usize)) -> Option<&mut Vec<Row>> {
         self.groups.values.get_mut(g)?.values.get_mut(l)
     }

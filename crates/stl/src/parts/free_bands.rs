@@ -32,7 +32,6 @@ impl FreeBands {
     }
 
     /// How many are free.
-    #[inline]
     pub fn len(&self) -> u32 {
         self.all - self.fresh + self.freed.len() as u32
     }
@@ -43,7 +42,6 @@ impl FreeBands {
     }
 
     /// How many bands, from 0 on, were ever taken.
-    #[inline]
     pub fn ever_taken(&self) -> u32 {
         self.fresh
     }

@@ -56,7 +56,6 @@ impl Homes {
     }
 
     /// The slots.
-    #[inline]
     pub fn slots(&self) -> &Slots {
         &self.slots
     }

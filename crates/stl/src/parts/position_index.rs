@@ -44,13 +44,11 @@ impl PositionIndex {
     }
 
     /// How many positions have been appended since the last [`clear`](Self::clear).
-    #[inline]
     pub fn appended(&self) -> u32 {
         self.appended
     }
 
     /// Positions that are left.
-    #[inline]
     pub fn free(&self) -> u32 {
         self.positions - self.appended
     }

@@ -30,7 +30,6 @@ impl Ring {
     }
 
     /// Positions in all.
-    #[inline]
     pub fn size(&self) -> u64 {
         self.size
     }
@@ -42,7 +41,6 @@ impl Ring {
     }
 
     /// The oldest element in use; equal to the head where there is none.
-    #[inline]
     pub fn tail(&self) -> u64 {
         self.tail
     }
@@ -54,7 +52,6 @@ impl Ring {
     }
 
     /// Positions from the head to the tail.
-    #[inline]
     pub fn free(&self) -> u64 {
         self.size - self.used
     }
@@ -67,7 +64,6 @@ impl Ring {
     }
 
     /// How far `to` lies ahead of `from`, less than one turn.
-    #[inline]
     pub fn ahead(&self, from: u64, to: u64) -> u64 {
         if to >= from { to - from } else { to + self.size - from }
     }

@@ -46,7 +46,6 @@ impl Rows {
     }
 
     /// The row behind this one.
-    #[inline]
     pub fn next(&self, row: Row) -> Row {
         Row(row.0 + 1)
     }

@@ -77,19 +77,16 @@ impl Slots {
     }
 
     /// How many bands.
-    #[inline]
     pub fn band_count(&self) -> u32 {
         self.first.len() as u32 - 1
     }
 
     /// Blocks in a unit.
-    #[inline]
     pub fn unit(&self) -> u64 {
         self.unit
     }
 
     /// Slots in all bands.
-    #[inline]
     pub fn total(&self) -> u32 {
         self.first[self.first.len() - 1]
     }
@@ -105,13 +102,11 @@ impl Slots {
     }
 
     /// The slots of a band.
-    #[inline]
     pub fn of(&self, band: u32) -> Range<u32> {
         self.first[band as usize]..self.first[band as usize + 1]
     }
 
     /// How many slots a band has.
-    #[inline]
     pub fn count(&self, band: u32) -> u32 {
         self.first[band as usize + 1] - self.first[band as usize]
     }
@@ -123,7 +118,6 @@ impl Slots {
     }
 
     /// The first block of slot `index` of a band.
-    #[inline]
     pub fn pba_in(&self, band: u32, index: u32) -> Pba {
         self.bands.start(BandId(u64::from(band))) + Blocks(u64::from(index) * self.unit)
     }

@@ -39,7 +39,6 @@ pub struct Update {
 
 impl Update {
     /// Forgets all writes.
-    #[inline]
     pub fn clear(&mut self) {
         self.homes.clear();
         self.pieces.clear();
@@ -148,7 +147,6 @@ impl Journal {
     }
 
     /// Whether updates go through it.
-    #[inline]
     pub fn is_on(&self) -> bool {
         !self.extents.is_empty()
     }

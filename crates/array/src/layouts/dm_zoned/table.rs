@@ -54,7 +54,6 @@ impl Shape {
     }
 
     /// Whether a zone is written in order.
-    #[inline]
     pub(super) fn is_sequential(&self, zone: u32) -> bool {
         zone >= self.conventional
     }
@@ -66,7 +65,6 @@ impl Shape {
     }
 
     /// A block of a zone on the drive.
-    #[inline]
     pub(super) fn at(&self, zone: u32, offset: u64) -> Lba {
         Lba(u64::from(zone) * self.size + offset)
     }
@@ -133,7 +131,6 @@ impl Table {
     }
 
     /// The zones of a chunk.
-    #[inline]
     pub(super) fn chunk(&self, chunk: u64) -> Chunk {
         self.chunks[chunk as usize]
     }
@@ -149,7 +146,6 @@ impl Table {
     }
 
     /// Where a zone is to be written next.
-    #[inline]
     pub(super) fn pointer(&self, zone: u32) -> u64 {
         self.pointers[zone as usize]
     }

@@ -99,7 +99,6 @@ impl Group {
     }
 
     /// Whether nothing was ever written.
-    #[inline]
     pub fn is_new(&self) -> bool {
         self.words.is_empty()
     }

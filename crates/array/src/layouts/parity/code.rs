@@ -44,7 +44,6 @@ impl Lost {
     }
 
     /// How many.
-    #[inline]
     pub fn count(&self) -> u64 {
         self.count as u64
     }
@@ -67,7 +66,6 @@ pub struct Share {
 
 impl Code {
     /// Roles.
-    #[inline]
     pub fn roles(&self) -> u64 {
         self.data + self.parities
     }

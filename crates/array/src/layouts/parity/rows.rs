@@ -61,7 +61,6 @@ pub struct Segment {
 
 impl Segment {
     /// Its length.
-    #[inline]
     pub fn blocks(&self) -> Blocks {
         Blocks(self.hi - self.lo)
     }
@@ -69,7 +68,6 @@ impl Segment {
 
 impl Rows {
     /// Data chunks in a row.
-    #[inline]
     pub fn data(&self) -> u64 {
         self.disks - self.parities
     }
@@ -119,7 +117,6 @@ impl Rows {
     }
 
     /// Where blocks of a row's chunks are on their disks.
-    #[inline]
     pub fn on_member(&self, row: u64, blocks: &Range<u64>) -> (Lba, Blocks) {
         (Lba(row * self.chunk + blocks.start), Blocks(blocks.end - blocks.start))
     }

@@ -53,14 +53,12 @@ impl Places {
     }
 
     /// The place that holds all of `n` blocks, at least one, where one does.
-    #[inline]
     fn only(&self, lba: u64, n: u64) -> Option<usize> {
         let first = lba >> self.shift;
         (first == (lba + n - 1) >> self.shift && first < self.cells.len() as u64).then_some(first as usize)
     }
 
     /// The extent that was written in a place.
-    #[inline]
     fn extent(&self, place: usize, cell: u32) -> Range<u64> {
         let at = (place as u64) << self.shift | u64::from(cell) & ((1 << self.shift) - 1);
         at..at + u64::from(cell >> self.shift)

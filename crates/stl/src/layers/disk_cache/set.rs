@@ -35,7 +35,6 @@ impl Set {
         }
     }
 
-    #[inline]
     pub(super) fn key(slot: u32, units: u64, unit: u64) -> u32 {
         (u64::from(slot) * units + unit) as u32
     }

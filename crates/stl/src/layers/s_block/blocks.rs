@@ -40,7 +40,6 @@ impl SBlock {
 }
 
 /// The bits of a unit in [`SBlock::filter`].
-#[inline]
 fn bits(unit: u64) -> u64 {
     1 << (unit & 63) | 1 << ((unit as u32).wrapping_mul(0x9e37_79b1) >> 26)
 }

@@ -178,7 +178,6 @@ impl CacheRing {
     }
 
     /// The item behind `item` in its S-block's list, or [`NONE`]; where `item` is not valid any more, anything.
-    #[inline]
     pub(super) fn next_item(&self, item: u32) -> u32 {
         let next = self.items.get(item).next;
         if next & END == 0 { next } else { NONE }

@@ -55,7 +55,6 @@ pub(super) struct Leaf {
 }
 
 impl Leaf {
-    #[inline]
     pub(super) fn count(&self) -> usize {
         usize::from(self.count)
     }
@@ -93,13 +92,11 @@ impl Leaf {
     }
 
     /// How many places slot `slot` stands for.
-    #[inline]
     pub(super) fn places(&self, slot: u8) -> u32 {
         if self.runs >> slot & 1 == 0 { 1 } else { self.items[usize::from(slot)].next }
     }
 
     /// Slot `slot` stands for so many invalid places.
-    #[inline]
     pub(super) fn set_places(&mut self, slot: u8, places: u32) {
         self.runs = self.runs & !(1 << slot) | u32::from(places > 1) << slot;
         self.items[usize::from(slot)].next = places;
@@ -138,7 +135,6 @@ impl Gap {
         if places == 0 { Self(0) } else { Self(places << 3 | length) }
     }
 
-    #[inline]
     pub(super) fn places(self) -> u32 {
         self.0 >> 3
     }
@@ -156,7 +152,6 @@ impl Gap {
 }
 
 /// A reader of [`Leaf::order`]: the item's number and its length in blocks.
-#[inline]
 pub(super) fn place(leaf: usize, order: u8) -> (u32, u64) {
     ((leaf * LEAF) as u32 + u32::from(order & 31), u64::from(order >> 5) + 1)
 }
@@ -220,14 +215,12 @@ impl Leaves {
 impl std::ops::Index<usize> for Leaves {
     type Output = Leaf;
 
-    #[inline]
     fn index(&self, leaf: usize) -> &Leaf {
         &self.chunks[leaf / CHUNK][leaf % CHUNK]
     }
 }
 
 impl std::ops::IndexMut<usize> for Leaves {
-    #[inline]
     fn index_mut(&mut self, leaf: usize) -> &mut Leaf {
         &mut self.chunks[leaf / CHUNK][leaf % CHUNK]
     }

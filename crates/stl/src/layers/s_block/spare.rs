@@ -20,7 +20,6 @@ impl Spare {
     }
 
     /// Whether it holds since fence number `fence`.
-    #[inline]
     pub(super) fn is_of(&self, fence: u64) -> bool {
         self.since == fence
     }

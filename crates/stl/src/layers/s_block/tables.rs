@@ -32,12 +32,10 @@ pub(super) struct Table(pub u32);
 
 impl Table {
     /// The table that `first` leads to, if it does not lead to an item.
-    #[inline]
     pub(super) fn at(first: u32) -> Option<Self> {
         (first & END != 0 && first != NONE).then_some(Self(first))
     }
 
-    #[inline]
     pub(super) fn size(self) -> usize {
         (self.0 >> SIZE_SHIFT) as usize & 7
     }

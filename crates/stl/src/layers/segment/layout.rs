@@ -115,7 +115,6 @@ impl Layout {
     }
 
     /// Blocks in a chunk.
-    #[inline]
     pub fn chunk(&self) -> u64 {
         self.chunk
     }
@@ -127,13 +126,11 @@ impl Layout {
     }
 
     /// Blocks in a segment.
-    #[inline]
     pub fn segment_blocks(&self) -> u64 {
         self.chunk * self.length
     }
 
     /// Tracks behind a written one that the write reaches, at least 1.
-    #[inline]
     pub fn reach(&self) -> u64 {
         self.reach
     }

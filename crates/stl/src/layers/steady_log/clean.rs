@@ -23,7 +23,6 @@ struct Staged {
 
 impl SteadyLog {
     /// Free bands are so few that cleaning keeps pace with the host.
-    #[inline]
     pub(super) fn is_short(&self) -> bool {
         self.free.len() < self.reserve + AHEAD
     }

@@ -33,7 +33,6 @@ pub(super) struct Shape {
 
 impl Shape {
     /// The zone of a block.
-    #[inline]
     pub(super) fn zone_of(&self, lba: u64) -> u64 {
         lba / self.size
     }
@@ -101,7 +100,6 @@ impl Table {
     }
 
     /// How a zone is; `None`: it has no write pointer.
-    #[inline]
     pub(super) fn state(&self, zone: u64) -> Option<ZoneState> {
         self.states.get(zone.checked_sub(self.shape.conventional)? as usize).copied()
     }
