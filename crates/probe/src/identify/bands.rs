@@ -52,13 +52,11 @@ impl Toward {
         } else {
             (None, "that is too alike to tell which way tracks overlap")
         };
-        evidence.push(Evidence {
-            test: "direction".to_owned(),
-            did: "a piece at the front of a band, and one at its end".to_owned(),
-            saw: format!("rewriting takes {front:.1} and {end:.1} revolutions: {follows}"),
-            axes: Default::default(),
-            points: Vec::new(),
-        });
+        evidence.push(Evidence::new(
+            "direction",
+            "a piece at the front of a band, and one at its end",
+            format!("rewriting takes {front:.1} and {end:.1} revolutions: {follows}"),
+        ));
         found
     }
 }

@@ -168,17 +168,15 @@ impl<'p> Fill<'p> {
             return self.limit_by_count(dial, writes, evidence);
         }
         let limit = if many / few > (LARGER as f64).cbrt() { Limit::Bytes } else { Limit::Entries };
-        evidence.push(Evidence {
-            test: "larger writes".to_owned(),
-            did: format!("with the cache full, writes {LARGER} times as large"),
-            saw: format!(
+        evidence.push(Evidence::new(
+            "larger writes",
+            format!("with the cache full, writes {LARGER} times as large"),
+            format!(
                 "they wait {:.1} times as long for cleaning: it has room for so many {}",
                 many / few,
                 if limit == Limit::Bytes { "bytes" } else { "writes, whatever their size" }
             ),
-            axes: Default::default(),
-            points: Vec::new(),
-        });
+        ));
         Ok(Some(limit))
     }
 
@@ -206,17 +204,15 @@ impl<'p> Fill<'p> {
             return Ok(None);
         }
         let limit = if share < 1.0 / (LARGER as f64).cbrt() { Limit::Bytes } else { Limit::Entries };
-        evidence.push(Evidence {
-            test: "larger writes".to_owned(),
-            did: format!("writes {LARGER} times as large, from one long stall to the next"),
-            saw: format!(
+        evidence.push(Evidence::new(
+            "larger writes",
+            format!("writes {LARGER} times as large, from one long stall to the next"),
+            format!(
                 "{} of them fit between two stalls, and {} small ones",
                 between[1] / STALLS,
                 between[0] / STALLS
             ),
-            axes: Default::default(),
-            points: Vec::new(),
-        });
+        ));
         Ok(Some(limit))
     }
 
@@ -234,13 +230,11 @@ impl<'p> Fill<'p> {
         while self.mean(dial, self.size, CHUNK as u64, ROUND)? < limit && writes < size.writes {
             writes += CHUNK as u64;
         }
-        evidence.push(Evidence {
-            test: "rest of a full cache".to_owned(),
-            did: "left the drive alone for an hour, and went on with the small writes".to_owned(),
-            saw: format!("{writes} of them did not have to wait"),
-            axes: Default::default(),
-            points: Vec::new(),
-        });
+        evidence.push(Evidence::new(
+            "rest of a full cache",
+            "left the drive alone for an hour, and went on with the small writes",
+            format!("{writes} of them did not have to wait"),
+        ));
         Ok(writes > size.writes / 4)
     }
 }

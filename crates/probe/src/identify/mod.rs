@@ -95,6 +95,14 @@ pub struct Evidence {
     pub points: Vec<(f64, f64)>,
 }
 
+impl Evidence {
+    /// Without numbers.
+    fn new(test: &str, did: impl Into<String>, saw: impl Into<String>) -> Self {
+        let (did, saw) = (did.into(), saw.into());
+        Self { test: test.to_owned(), did, saw, axes: Default::default(), points: Vec::new() }
+    }
+}
+
 /// The answer.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Identity {
@@ -397,16 +405,11 @@ fn first_band(dial: &mut Dial<'_>, way: How, start: u64) -> Result<Option<(How, 
 }
 
 fn said(band: &BandSize, did: &str) -> Evidence {
-    Evidence {
-        test: "bands".to_owned(),
-        did: did.to_owned(),
-        saw: format!(
-            "what is rewritten together has {} blocks; that takes {:.2} s",
-            band.blocks, band.rewrite_s
-        ),
-        axes: Default::default(),
-        points: Vec::new(),
-    }
+    Evidence::new(
+        "bands",
+        did,
+        format!("what is rewritten together has {} blocks; that takes {:.2} s", band.blocks, band.rewrite_s),
+    )
 }
 
 fn answer(id: &Identity) -> String {

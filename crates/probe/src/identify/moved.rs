@@ -235,15 +235,13 @@ pub(super) fn after_rest(
     let all = (home + away + else_).max(1);
     let cleaned = 2 * (home + else_) > all;
     let mapping = cleaned.then_some(if home > else_ { Mapping::Static } else { Mapping::Dynamic });
-    evidence.push(Evidence {
-        test: "rest".to_owned(),
-        did: "left the drive alone for an hour".to_owned(),
-        saw: format!(
+    evidence.push(Evidence::new(
+        "rest",
+        "left the drive alone for an hour",
+        format!(
             "of {all} blocks that lay elsewhere, {home} were at their own place again, {else_} at a third"
         ),
-        axes: Default::default(),
-        points: Vec::new(),
-    });
+    ));
     Ok((if cleaned { Cleaning::Aggressive } else { Cleaning::Lazy }, mapping))
 }
 
@@ -322,17 +320,15 @@ pub(super) fn after_cleaning(
         let now = settled(dial, lba, places.slack)?;
         pushed += usize::from(wrap(now - angle).abs() > places.slack);
     }
-    evidence.push(Evidence {
-        test: "after cleaning".to_owned(),
-        did: "looked at the first blocks again after the cache had been filled and cleaned".to_owned(),
-        saw: format!(
+    evidence.push(Evidence::new(
+        "after cleaning",
+        "looked at the first blocks again after the cache had been filled and cleaned",
+        format!(
             "{home} were at their own place, {away} where they were before, {else_} at a third; of {} blocks never \
              written {pushed} had moved",
             places.controls.len()
         ),
-        axes: Default::default(),
-        points: Vec::new(),
-    });
+    ));
     // A few of these may have lain in the cache at first, and gone home.
     Ok(if pushed >= 4 && home <= away + else_ {
         Some(Mapping::Dynamic)

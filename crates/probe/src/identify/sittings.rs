@@ -141,13 +141,7 @@ mod tests {
     #[test]
     fn a_stage_that_failed_is_begun_again() {
         let (mut known, mut kept, mut runs) = (Sittings::new(64), 0, 0);
-        let note = Evidence {
-            test: "one".to_owned(),
-            did: String::new(),
-            saw: String::new(),
-            axes: Default::default(),
-            points: Vec::new(),
-        };
+        let note = Evidence::new("one", String::new(), String::new());
         for (fails, notes) in [(true, 0), (false, 1), (false, 1)] {
             let done = known.once(Stage::Fill, &mut |_| kept += 1, |known| {
                 runs += 1;
