@@ -9,7 +9,7 @@ mod tests;
 
 pub use entry::ENTRY;
 
-use crate::parts::split::{ReadRuns, unset_runs};
+use crate::parts::split::{ReadRuns, first_alike, unset_runs};
 use crate::{
     Counted, Endpoint, Facts, HostRequest, Independent, Plan, Record, Refusal, StepEnd, TranslationLayer,
 };
@@ -336,24 +336,19 @@ impl DiskCache {
         }
     }
 
-    fn read(&mut self, lba: Lba, blocks: Blocks, plan: &mut Plan) {
+    fn read(&mut self, r: &HostRequest, plan: &mut Plan) {
         let (mut runs, mut found) = (ReadRuns::to_host(0), Found::default());
-        if self.discarded.is_empty() {
-            for part in self.parts(lba, blocks) {
-                self.read_part(part, &mut found, &mut runs, plan);
+        let mut left = r.lba.span(r.blocks);
+        while !left.is_empty() {
+            let (run, discarded) = first_alike(&self.discarded, left.clone());
+            left.start = run.end;
+            let blocks = Blocks(run.end - run.start);
+            if discarded {
+                runs.zeroes(blocks.0, plan);
+                continue;
             }
-        } else {
-            let mut at = lba.0;
-            let end = lba.0 + blocks.0;
-            while at < end {
-                let zero = self.discarded.next_set(at).unwrap_or(end).min(end);
-                for part in self.parts(Lba(at), Blocks(zero - at)) {
-                    self.read_part(part, &mut found, &mut runs, plan);
-                }
-                at = self.discarded.next_unset(zero).min(end);
-                if at > zero {
-                    runs.zeroes(at - zero, plan);
-                }
+            for part in self.parts(Lba(run.start), blocks) {
+                self.read_part(part, &mut found, &mut runs, plan);
             }
         }
         self.counters.read_hits += u64::from(found.hits && !found.misses);
@@ -363,21 +358,21 @@ impl DiskCache {
         plan.set_extents(ops.max(1));
     }
 
-    fn write(&mut self, lba: Lba, blocks: Blocks, plan: &mut Plan) {
+    fn write(&mut self, r: &HostRequest, plan: &mut Plan) {
         let mut ops = 0;
-        for part in self.parts(lba, blocks) {
+        for part in self.parts(r.lba, r.blocks) {
             ops += self.write_part(part, plan);
         }
         plan.set_extents(ops.max(1));
         if !self.discarded.is_empty() {
-            self.discarded.remove(lba.span(blocks));
+            self.discarded.remove(r.lba.span(r.blocks));
         }
     }
 
-    fn discard(&mut self, lba: Lba, blocks: Blocks, plan: &mut Plan) {
-        plan.record(Record { tag: recover::DISCARD, words: [lba.0, blocks.0, 0] });
-        self.forget(lba, blocks);
-        self.discarded.insert(lba.span(blocks));
+    fn discard(&mut self, r: &HostRequest, plan: &mut Plan) {
+        plan.record(Record { tag: recover::DISCARD, words: [r.lba.0, r.blocks.0, 0] });
+        self.forget(r.lba, r.blocks);
+        self.discarded.insert(r.lba.span(r.blocks));
     }
 
     /// Takes the units that lie wholly in a range out of the cache; their positions stay taken until the set is cleaned.
@@ -400,16 +395,7 @@ impl TranslationLayer for DiskCache {
         Blocks(self.shares.native * self.band)
     }
 
-    #[inline]
-    fn submit(&mut self, _now: SimTime, request: &HostRequest, plan: &mut Plan) {
-        match request.op {
-            HostOp::Write => self.write(request.lba, request.blocks, plan),
-            HostOp::Read => self.read(request.lba, request.blocks, plan),
-            HostOp::Discard => self.discard(request.lba, request.blocks, plan),
-            HostOp::Flush => {}
-            _ => plan.refuse(Refusal::Unsupported, request.lba),
-        }
-    }
+    by_operation!();
 
     fn locate(&self, request: &HostRequest) -> Option<(Pba, Dir)> {
         if !matches!(request.op, HostOp::Read | HostOp::Write) {

@@ -234,6 +234,13 @@ impl ERegion {
     fn room(&self) -> u64 {
         self.longest() + self.places.guard
     }
+
+    fn discard(&mut self, r: &HostRequest, plan: &mut Plan) {
+        self.live.remove(r.lba.span(r.blocks), plan);
+        let record = records::forgotten(r.lba.0, r.blocks.0);
+        plan.record(record);
+        self.apply(&record);
+    }
 }
 
 impl TranslationLayer for ERegion {
@@ -241,20 +248,7 @@ impl TranslationLayer for ERegion {
         Blocks(self.in_region.len() as u64 * self.places.region)
     }
 
-    fn submit(&mut self, _: SimTime, r: &HostRequest, plan: &mut Plan) {
-        match r.op {
-            HostOp::Read => self.read(r, plan),
-            HostOp::Write => self.write(r, plan),
-            HostOp::Discard => {
-                self.live.remove(r.lba.span(r.blocks), plan);
-                let record = records::forgotten(r.lba.0, r.blocks.0);
-                plan.record(record);
-                self.apply(&record);
-            }
-            HostOp::Flush => {}
-            _ => plan.refuse(Refusal::Unsupported, r.lba),
-        }
-    }
+    by_operation!();
 
     fn locate(&self, r: &HostRequest) -> Option<(Pba, Dir)> {
         match r.op {

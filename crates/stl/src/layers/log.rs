@@ -315,20 +315,7 @@ impl TranslationLayer for LogLayer {
         Blocks(self.host_units * self.slots().unit())
     }
 
-    #[inline]
-    fn submit(&mut self, _: SimTime, r: &HostRequest, plan: &mut Plan) {
-        match r.op {
-            HostOp::Write => self.write(r, plan),
-            HostOp::Read => self.read(r, plan),
-            HostOp::Discard => {
-                plan.record(records::discarded(r.lba, r.blocks));
-                self.discard(r.lba, r.blocks);
-                self.free_emptied(plan);
-            }
-            HostOp::Flush => {}
-            _ => plan.refuse(Refusal::Unsupported, r.lba),
-        }
-    }
+    by_operation!();
 
     fn locate(&self, r: &HostRequest) -> Option<(Pba, Dir)> {
         let g = self.slots().unit();

@@ -1,5 +1,21 @@
 //! The layers, one file each.
 
+/// `submit` of a layer that has a method each for reads, writes and discards: flushes need nothing, and the rest is refused.
+macro_rules! by_operation {
+    () => {
+        #[inline]
+        fn submit(&mut self, _: SimTime, r: &HostRequest, plan: &mut Plan) {
+            match r.op {
+                HostOp::Read => self.read(r, plan),
+                HostOp::Write => self.write(r, plan),
+                HostOp::Discard => self.discard(r, plan),
+                HostOp::Flush => {}
+                _ => plan.refuse(Refusal::Unsupported, r.lba),
+            }
+        }
+    };
+}
+
 pub mod caveat_scriptor;
 pub mod cmr;
 pub mod disk_cache;

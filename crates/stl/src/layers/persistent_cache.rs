@@ -171,12 +171,12 @@ impl PersistentCache {
         SimTime(self.o.commit.0 + data)
     }
 
-    fn write(&mut self, lba: Lba, blocks: Blocks, fua: bool, plan: &mut Plan) {
-        let (mut at, end) = (lba.0, lba.0 + blocks.0);
+    fn write(&mut self, r: &HostRequest, plan: &mut Plan) {
+        let (mut at, end) = (r.lba.0, r.lba.0 + r.blocks.0);
         let mut ops = 0;
         while at < end {
-            let host = at - lba.0;
-            let direct = self.direct(at, end, fua);
+            let host = at - r.lba.0;
+            let direct = self.direct(at, end, r.fua);
             let n = if direct > 0 {
                 self.write_directly(at..at + direct, host, plan);
                 direct
@@ -365,9 +365,9 @@ impl PersistentCache {
         }
     }
 
-    pub(super) fn discard(&mut self, lba: Lba, blocks: Blocks, plan: &mut Plan) {
-        plan.record(Record { tag: records::DISCARD, words: [lba.0, blocks.0, 0] });
-        self.forget(lba.span(blocks));
+    pub(super) fn discard(&mut self, r: &HostRequest, plan: &mut Plan) {
+        plan.record(Record { tag: records::DISCARD, words: [r.lba.0, r.blocks.0, 0] });
+        self.forget(r.lba.span(r.blocks));
     }
 
     /// Whether blocks of `span` lie in the log, or are on their way home from there.
@@ -419,15 +419,7 @@ impl TranslationLayer for PersistentCache {
         Blocks(self.host_blocks)
     }
 
-    fn submit(&mut self, _now: SimTime, r: &HostRequest, plan: &mut Plan) {
-        match r.op {
-            HostOp::Write => self.write(r.lba, r.blocks, r.fua, plan),
-            HostOp::Read => self.read(r.lba, r.blocks, plan),
-            HostOp::Discard => self.discard(r.lba, r.blocks, plan),
-            HostOp::Flush => {}
-            _ => plan.refuse(Refusal::Unsupported, r.lba),
-        }
-    }
+    by_operation!();
 
     fn locate(&self, r: &HostRequest) -> Option<(Pba, Dir)> {
         matches!(r.op, HostOp::Read | HostOp::Write).then(|| self.first_operation(r)).flatten()

@@ -27,7 +27,7 @@ pub use choose::{Policy, Weights};
 pub use entry::ENTRY;
 
 use crate::parts::ring::{Carver, Laid};
-use crate::parts::split::{ReadRuns, unset_runs};
+use crate::parts::split::{ReadRuns, first_alike, unset_runs};
 use crate::parts::stretches::MediumSpace;
 use crate::{Counted, Facts, HostRequest, Independent, Plan, Record, Refusal, TranslationLayer};
 use blocks::SBlock;
@@ -266,18 +266,16 @@ impl SBlockLayer {
 
     fn read(&mut self, lba: Lba, blocks: Blocks, plan: &mut Plan) {
         let (mut runs, mut cached, mut zeroes) = (ReadRuns::to_host(0), 0, 0);
-        if self.discarded.is_empty() {
-            cached = self.read_range(lba.0, blocks.0, &mut runs, plan);
-        } else {
-            let (mut at, end) = (lba.0, lba.0 + blocks.0);
-            while at < end {
-                let zero = self.discarded.next_set(at).unwrap_or(end).min(end);
-                cached += self.read_range(at, zero - at, &mut runs, plan);
-                at = self.discarded.next_unset(zero).min(end);
-                if at > zero {
-                    runs.zeroes(at - zero, plan);
-                    zeroes += at - zero;
-                }
+        let mut left = lba.span(blocks);
+        while !left.is_empty() {
+            let (run, discarded) = first_alike(&self.discarded, left.clone());
+            let n = run.end - run.start;
+            left.start = run.end;
+            if discarded {
+                runs.zeroes(n, plan);
+                zeroes += n;
+            } else {
+                cached += self.read_range(run.start, n, &mut runs, plan);
             }
         }
         let (c, whole) = (&mut self.work.counters, cached + zeroes == blocks.0);

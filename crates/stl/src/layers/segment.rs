@@ -119,7 +119,20 @@ impl Segments {
         }
     }
 
-    fn write(&mut self, part: &SegmentPart, lba: u64, plan: &mut Plan) {
+    fn write(&mut self, r: &HostRequest, plan: &mut Plan) {
+        let mut extents = 0;
+        for part in self.parts(r.lba, r.blocks) {
+            self.write_part(&part, r.lba.0 + part.host, plan);
+            extents += 1;
+        }
+        plan.set_extents(extents);
+    }
+
+    fn discard(&mut self, r: &HostRequest, plan: &mut Plan) {
+        self.live.remove(r.lba.span(r.blocks), plan);
+    }
+
+    fn write_part(&mut self, part: &SegmentPart, lba: u64, plan: &mut Plan) {
         let chunk = self.layout.chunk();
         let first_op = plan.ops().len();
         let mut pieces = std::mem::take(&mut self.pieces);
@@ -225,22 +238,7 @@ impl TranslationLayer for Segments {
         self.layout.host_blocks()
     }
 
-    fn submit(&mut self, _: SimTime, r: &HostRequest, plan: &mut Plan) {
-        match r.op {
-            HostOp::Read => self.read(r, plan),
-            HostOp::Write => {
-                let mut extents = 0;
-                for part in self.parts(r.lba, r.blocks) {
-                    self.write(&part, r.lba.0 + part.host, plan);
-                    extents += 1;
-                }
-                plan.set_extents(extents);
-            }
-            HostOp::Discard => _ = self.live.remove(r.lba.span(r.blocks), plan),
-            HostOp::Flush => {}
-            _ => plan.refuse(Refusal::Unsupported, r.lba),
-        }
-    }
+    by_operation!();
 
     fn locate(&self, r: &HostRequest) -> Option<(Pba, Dir)> {
         let part = self.parts(r.lba, r.blocks).next()?;

@@ -178,6 +178,16 @@ impl Smart {
         plan.set_extents(ops.max(1));
     }
 
+    fn write(&mut self, r: &HostRequest, plan: &mut Plan) {
+        let (mut done, mut extents) = (0, 0);
+        while done < r.blocks.0 {
+            let part = self.part(r.lba.0 + done, r.blocks.0 - done, done);
+            (done, extents) = (done + part.blocks, extents + 1);
+            self.write_part(&part, plan);
+        }
+        plan.set_extents(extents);
+    }
+
     fn discard(&mut self, r: &HostRequest, plan: &mut Plan) {
         let mut done = 0;
         while done < r.blocks.0 {
@@ -199,23 +209,7 @@ impl TranslationLayer for Smart {
         self.space.host_blocks()
     }
 
-    fn submit(&mut self, _: SimTime, r: &HostRequest, plan: &mut Plan) {
-        match r.op {
-            HostOp::Read => self.read(r, plan),
-            HostOp::Write => {
-                let (mut done, mut extents) = (0, 0);
-                while done < r.blocks.0 {
-                    let part = self.part(r.lba.0 + done, r.blocks.0 - done, done);
-                    (done, extents) = (done + part.blocks, extents + 1);
-                    self.write_part(&part, plan);
-                }
-                plan.set_extents(extents);
-            }
-            HostOp::Discard => self.discard(r, plan),
-            HostOp::Flush => {}
-            _ => plan.refuse(Refusal::Unsupported, r.lba),
-        }
-    }
+    by_operation!();
 
     fn locate(&self, r: &HostRequest) -> Option<(Pba, Dir)> {
         if !matches!(r.op, HostOp::Read | HostOp::Write) {

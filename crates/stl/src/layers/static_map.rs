@@ -259,6 +259,14 @@ impl StaticMap {
         self.host = host;
     }
 
+    fn discard(&mut self, r: &HostRequest, plan: &mut Plan) {
+        let (mut live, mut last) = (std::mem::take(&mut self.live), self.last);
+        self.for_extents(r.lba, r.blocks, |e, at| {
+            last -= self.of_last(r.lba + at, live.remove(e.pba.span(e.blocks), plan));
+        });
+        (self.live, self.last) = (live, last);
+    }
+
     /// Updates one band for a request from `lba` on: all impacted runs are read, then everything is written in ascending
     /// order.
     fn update_band(&mut self, lba: Lba, host: &[HostRun], plan: &mut Plan) {
@@ -285,22 +293,7 @@ impl TranslationLayer for StaticMap {
         self.map.blocks()
     }
 
-    #[inline]
-    fn submit(&mut self, _: SimTime, r: &HostRequest, plan: &mut Plan) {
-        match r.op {
-            HostOp::Read => self.read(r, plan),
-            HostOp::Write => self.write(r, plan),
-            HostOp::Discard => {
-                let (mut live, mut last) = (std::mem::take(&mut self.live), self.last);
-                self.for_extents(r.lba, r.blocks, |e, at| {
-                    last -= self.of_last(r.lba + at, live.remove(e.pba.span(e.blocks), plan));
-                });
-                (self.live, self.last) = (live, last);
-            }
-            HostOp::Flush => {}
-            _ => plan.refuse(Refusal::Unsupported, r.lba),
-        }
-    }
+    by_operation!();
 
     fn facts(&self) -> Facts<'_> {
         let first = self.map.last_phase();

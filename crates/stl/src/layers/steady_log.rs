@@ -273,7 +273,13 @@ impl SteadyLog {
         plan.set_extents(extents);
     }
 
-    fn discard(&mut self, lbas: Range<u64>) {
+    fn discard(&mut self, r: &HostRequest, plan: &mut Plan) {
+        plan.record(records::discarded(&r.lba.span(r.blocks)));
+        self.forget(r.lba.span(r.blocks));
+        self.free_emptied(plan);
+    }
+
+    fn forget(&mut self, lbas: Range<u64>) {
         self.holdings.remove(lbas.clone(), |loss| self.ledger.lost(loss));
         self.discarded.insert(lbas);
     }
@@ -297,20 +303,7 @@ impl TranslationLayer for SteadyLog {
         self.host_blocks
     }
 
-    #[inline]
-    fn submit(&mut self, _: SimTime, r: &HostRequest, plan: &mut Plan) {
-        match r.op {
-            HostOp::Write => self.write(r, plan),
-            HostOp::Read => self.read(r, plan),
-            HostOp::Discard => {
-                plan.record(records::discarded(&r.lba.span(r.blocks)));
-                self.discard(r.lba.span(r.blocks));
-                self.free_emptied(plan);
-            }
-            HostOp::Flush => {}
-            _ => plan.refuse(Refusal::Unsupported, r.lba),
-        }
-    }
+    by_operation!();
 
     fn locate(&self, r: &HostRequest) -> Option<(Pba, Dir)> {
         match r.op {

@@ -344,15 +344,7 @@ impl TranslationLayer for VirtualGuard {
         self.places.host
     }
 
-    fn submit(&mut self, _: SimTime, r: &HostRequest, plan: &mut Plan) {
-        match r.op {
-            HostOp::Read => self.read(r, plan),
-            HostOp::Write => self.write(r, plan),
-            HostOp::Discard => self.discard(r, plan),
-            HostOp::Flush => {}
-            _ => plan.refuse(Refusal::Unsupported, r.lba),
-        }
-    }
+    by_operation!();
 
     fn locate(&self, r: &HostRequest) -> Option<(Pba, Dir)> {
         if !matches!(r.op, HostOp::Read | HostOp::Write) {

@@ -79,15 +79,26 @@ impl ReadRuns {
     }
 }
 
+/// The blocks at the front of `span`, which has some, that are alike, and whether they are in `set`.
+#[inline]
+pub fn first_alike(set: &BlockSet, span: Range<u64>) -> (Range<u64>, bool) {
+    if set.is_empty() {
+        return (span, false);
+    }
+    match set.next_set(span.start).unwrap_or(span.end).min(span.end) {
+        next if next > span.start => (span.start..next, false),
+        _ => (span.start..set.next_unset(span.start).min(span.end), true),
+    }
+}
+
 /// The parts of `span` that are not in `set`, ascending: what is allocated where the set holds what was discarded.
-pub fn unset_runs(set: &BlockSet, span: Range<u64>, out: &mut dyn FnMut(Range<u64>)) {
-    let mut at = span.start;
-    while at < span.end {
-        let next = set.next_set(at).unwrap_or(span.end).min(span.end);
-        if next > at {
-            out(at..next);
+pub fn unset_runs(set: &BlockSet, mut span: Range<u64>, out: &mut dyn FnMut(Range<u64>)) {
+    while !span.is_empty() {
+        let (run, is_set) = first_alike(set, span.clone());
+        span.start = run.end;
+        if !is_set {
+            out(run);
         }
-        at = set.next_unset(next).min(span.end);
     }
 }
 

@@ -1,7 +1,7 @@
 //! Reads of units wherever they are, and discards.
 
-use super::LogLayer;
-use crate::parts::split::ReadRuns;
+use super::{LogLayer, records};
+use crate::parts::split::{ReadRuns, first_alike};
 use crate::parts::units::UnitSpan;
 use crate::{HostRequest, Plan};
 use smrlab_units::{Blocks, Lba};
@@ -11,13 +11,13 @@ impl LogLayer {
     /// Units that were never written are read from where they would be on a drive that was filled in order.
     pub(super) fn read(&self, r: &HostRequest, plan: &mut Plan) {
         let mut runs = ReadRuns::to_host(0);
-        let (mut at, end) = (r.lba.0, r.lba.0 + r.blocks.0);
-        while at < end {
-            let zero = self.discarded.next_set(at).unwrap_or(end).min(end);
-            self.read_blocks(at..zero, r.lba, &mut runs, plan);
-            at = self.discarded.next_unset(zero).min(end);
-            if at > zero {
-                runs.zeroes(at - zero, plan);
+        let mut left = r.lba.span(r.blocks);
+        while !left.is_empty() {
+            let (run, discarded) = first_alike(&self.discarded, left.clone());
+            left.start = run.end;
+            match discarded {
+                true => runs.zeroes(run.end - run.start, plan),
+                false => self.read_blocks(run, r.lba, &mut runs, plan),
             }
         }
         let extents = runs.end(plan);
@@ -40,8 +40,14 @@ impl LogLayer {
         }
     }
 
+    pub(super) fn discard(&mut self, r: &HostRequest, plan: &mut Plan) {
+        plan.record(records::discarded(r.lba, r.blocks));
+        self.forget(r.lba, r.blocks);
+        self.free_emptied(plan);
+    }
+
     /// A unit dies with the last of its blocks, so that only what is discarded counts, and not in how many commands.
-    pub(super) fn discard(&mut self, lba: Lba, blocks: Blocks) {
+    pub(super) fn forget(&mut self, lba: Lba, blocks: Blocks) {
         self.discarded.insert(lba.span(blocks));
         let g = self.slots().unit();
         let span = UnitSpan::of(lba, blocks, g);

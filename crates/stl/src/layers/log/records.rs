@@ -145,7 +145,7 @@ impl LogLayer {
             MOVE => self.relocate(self.heads[c as usize].expect("its head is open"), a..a + b),
             CLEAN => self.cleaning = Some(a as u32),
             FREE => self.release(a as u32),
-            DISCARD => self.discard(Lba(a), Blocks(b)),
+            DISCARD => self.forget(Lba(a), Blocks(b)),
             SKIP => self.skip(Pba(a)),
             CLOCK => self.clock = a,
             BAND => self.restore_band(a as u32, b as u32, c),

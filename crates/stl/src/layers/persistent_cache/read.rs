@@ -2,9 +2,9 @@
 
 use super::clean::{Job, Work};
 use super::{At, PersistentCache};
-use crate::Plan;
-use crate::parts::split::ReadRuns;
-use smrlab_units::{Blocks, Lba, Pba};
+use crate::parts::split::{ReadRuns, first_alike};
+use crate::{HostRequest, Plan};
+use smrlab_units::{Blocks, Pba};
 use std::ops::Range;
 
 /// Where the newest copy of consecutive blocks lies.
@@ -67,30 +67,25 @@ impl PersistentCache {
         }
     }
 
-    pub(super) fn read(&mut self, lba: Lba, blocks: Blocks, plan: &mut Plan) {
-        let end = lba.0 + blocks.0;
+    pub(super) fn read(&mut self, r: &HostRequest, plan: &mut Plan) {
         let mut runs = ReadRuns::to_host(0);
-        let (mut at, mut hit, mut missed) = (lba.0, false, false);
-        while at < end {
-            let zero = if self.discarded.is_empty() {
-                end
-            } else {
-                self.discarded.next_set(at).unwrap_or(end).min(end)
-            };
-            while at < zero {
-                let run = self.newest(at, zero);
+        let (mut left, mut hit, mut missed) = (r.lba.span(r.blocks), false, false);
+        while !left.is_empty() {
+            let (mut alike, discarded) = first_alike(&self.discarded, left.clone());
+            left.start = alike.end;
+            if discarded {
+                runs.zeroes(alike.end - alike.start, plan);
+                continue;
+            }
+            while !alike.is_empty() {
+                let run = self.newest(alike.start, alike.end);
                 match run.cached {
                     Some(turn) => self.read_packet(run, turn, &mut runs, plan),
-                    None => self.read_natively(at, run, &mut runs, plan),
+                    None => self.read_natively(alike.start, run, &mut runs, plan),
                 }
-                at += run.blocks;
+                alike.start += run.blocks;
                 hit |= run.cached.is_some();
                 missed |= run.cached.is_none();
-            }
-            if at < end {
-                let until = self.discarded.next_unset(at).min(end);
-                runs.zeroes(until - at, plan);
-                at = until;
             }
         }
         let ops = runs.end(plan);
@@ -99,7 +94,7 @@ impl PersistentCache {
         self.counters.read_misses += u64::from(!hit);
         self.counters.read_split += u64::from(hit && missed);
         // What is being collected is in memory: such a read waits for nothing.
-        if !self.collecting(lba.span(blocks)) {
+        if !self.collecting(r.lba.span(r.blocks)) {
             self.acknowledge_early(plan);
             self.wait_of_read(plan);
         }

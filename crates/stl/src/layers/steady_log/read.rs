@@ -1,6 +1,7 @@
 //! Reads: the parts of a request in the order in which they lie on the medium.
 
 use super::SteadyLog;
+use crate::parts::split::first_alike;
 use crate::{Cause, HostRequest, Plan};
 use smrlab_units::{Blocks, Pba};
 use std::ops::Range;
@@ -22,20 +23,20 @@ impl SteadyLog {
             if pba.is_some() {
                 return each(run, pba, true);
             }
-            let mut at = run.start;
-            while at < run.end {
-                let zero = self.discarded.next_set(at).unwrap_or(run.end).min(run.end);
-                while at < zero {
-                    let (_, blocks, offset) = self.holdings.bands().band_at(at);
-                    let end = zero.min(at + (blocks.end - blocks.start) - offset.0);
-                    each(at..end, Some(Pba(blocks.start) + offset), false);
-                    at = end;
+            let mut left = run;
+            while !left.is_empty() {
+                let (mut run, discarded) = first_alike(&self.discarded, left.clone());
+                left.start = run.end;
+                if discarded {
+                    each(run, None, false);
+                    continue;
                 }
-                let end = self.discarded.next_unset(zero).min(run.end);
-                if end > zero {
-                    each(zero..end, None, false);
+                while !run.is_empty() {
+                    let (_, blocks, offset) = self.holdings.bands().band_at(run.start);
+                    let end = run.end.min(run.start + (blocks.end - blocks.start) - offset.0);
+                    each(run.start..end, Some(Pba(blocks.start) + offset), false);
+                    run.start = end;
                 }
-                at = end;
             }
         });
     }

@@ -65,7 +65,7 @@ impl SteadyLog {
             BEGIN => self.victim = Some(self.begun(a as u32)),
             PASS => self.pass(b),
             FREE => self.release(a as u32),
-            DISCARD => self.discard(a..a + b),
+            DISCARD => self.forget(a..a + b),
             BAND => self.restore_band(a as u32, b),
             VICTIM => self.victim = Some(Victim { band: a as u32, done: b, dead: c as u32 }),
             DEBT => self.debt = a as i64,

@@ -67,7 +67,8 @@ impl HostAware {
             if action == ZoneAction::Reset {
                 let span = self.table.shape.span(zone);
                 plan.reset_zone(span.clone());
-                self.cache.discard(Lba(span.start), Blocks(span.end - span.start), plan);
+                let (lba, blocks) = (Lba(span.start), Blocks(span.end - span.start));
+                self.cache.discard(&HostRequest::new(HostOp::Discard, lba, blocks), plan);
                 self.resets += 1;
             }
         }
