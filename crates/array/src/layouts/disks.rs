@@ -52,7 +52,7 @@ impl Event {
 }
 
 /// See the [module](self).
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Disks {
     tag: u32,
     /// How many may be dead.
@@ -73,18 +73,7 @@ impl Disks {
     /// So many, all whole, of which `losses` may be dead at a time; their records have the four tags from `tag` on, and one that
     /// all layouts share.
     pub fn new(disks: usize, losses: u64, tag: u32) -> Self {
-        Self {
-            tag,
-            losses,
-            dead: vec![false; disks],
-            degraded: false,
-            changes: 0,
-            rebuild: None,
-            since: 0,
-            waiting: VecDeque::new(),
-            rebuilds: 0,
-            rebuild_ns: 0,
-        }
+        Self { tag, losses, dead: vec![false; disks], ..Self::default() }
     }
 
     /// How many.

@@ -123,7 +123,7 @@ fn middle(zone: &Zone, index: u64) -> Spot {
 }
 
 /// A block, and the sectors in a revolution there.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Spot {
     lba: u64,
     sectors: f64,
@@ -323,6 +323,7 @@ impl Access {
 /// Sent later and later in the turn, the access ends at the same time, until the head comes too late and a turn is lost:
 /// what it could be late is what it had waited. When it was sent is known exactly; when it ended, from the earliest of
 /// all completions.
+#[derive(Default)]
 struct Search {
     from: Spot,
     to: Spot,
@@ -342,17 +343,7 @@ struct Search {
 
 impl Search {
     fn new(from: Spot, to: Spot) -> Self {
-        Self {
-            from,
-            to,
-            sent: None,
-            took: Vec::new(),
-            whole: 0.0,
-            lo: 0.0,
-            hi: 1.0,
-            votes: [0; 2],
-            sure: false,
-        }
+        Self { from, to, hi: 1.0, ..Self::default() }
     }
 
     /// One trip, where one is still needed.

@@ -10,7 +10,7 @@ pub(super) const FEWEST: u64 = 3;
 pub(super) const LONGEST: u64 = 1 << 24;
 
 /// The shape of all groups: a segment of every disk each.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Shape {
     /// Blocks in a chunk.
     pub(super) chunk: u64,

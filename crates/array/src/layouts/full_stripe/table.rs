@@ -76,7 +76,7 @@ pub(super) struct StripeCell {
 const NOWHERE: StripeCell = StripeCell { group: u32::MAX, stripe: 0, disk: 0 };
 
 /// A group that is not free.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Group {
     disks: usize,
     /// The cells of its stripes, one stripe after the other.
@@ -98,16 +98,7 @@ pub(super) struct Group {
 impl Group {
     fn new(shape: &Shape) -> Self {
         let disks = shape.disks as usize;
-        Self {
-            disks,
-            cells: Vec::new(),
-            pointers: vec![0; disks],
-            turn: 0,
-            live: 0,
-            used: 0,
-            writing: 0,
-            sealed: false,
-        }
+        Self { disks, pointers: vec![0; disks], ..Self::default() }
     }
 
     /// The cells of a stripe, one a disk.
@@ -144,6 +135,7 @@ pub(super) struct Stripe {
 const PAGE: usize = 1024;
 
 /// See the [module](self).
+#[derive(Default)]
 pub(super) struct Table {
     shape: Shape,
     map: Vec<Option<Box<[StripeCell]>>>,
@@ -169,13 +161,8 @@ impl Table {
             shape,
             map: vec![None; (shape.logical as usize).div_ceil(PAGE)],
             groups: vec![None; shape.groups as usize],
-            freed: BTreeSet::new(),
-            fresh: 0,
-            needed: BTreeSet::new(),
             open: vec![None; 2 * shape.filled as usize],
-            next: [0; 2],
-            victims: BTreeSet::new(),
-            live: 0,
+            ..Self::default()
         }
     }
 

@@ -23,7 +23,7 @@ pub(super) struct Ends {
 }
 
 /// See the [module](self).
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Items {
     pub(super) leaves: Leaves,
     /// The cursor's leaf, and how many of its items were passed.
@@ -41,15 +41,7 @@ pub(super) struct Items {
 
 impl Items {
     pub(super) fn new() -> Self {
-        Self {
-            leaves: Leaves::default(),
-            leaf: 0,
-            rank: 0,
-            before: 0,
-            unused: END,
-            sparse: END,
-            tables: Tables::default(),
-        }
+        Self { unused: END, sparse: END, ..Self::default() }
     }
 
     #[inline]
