@@ -69,7 +69,7 @@ impl Floating {
 
     /// Calls `each` with the runs of a request's blocks that lie side by side: from its start, and where they are.
     fn runs(&self, r: &HostRequest, mut each: impl FnMut(Range<u64>, Pba)) {
-        let (unit, end) = (self.groups.unit(), r.lba.0 + r.blocks.0);
+        let (unit, end) = (self.groups.unit, r.lba.0 + r.blocks.0);
         let mut open: Option<(Range<u64>, Pba)> = None;
         let mut lba = r.lba.0;
         while lba < end {
@@ -96,7 +96,7 @@ impl Floating {
 
     /// The units that float with this write: all that it covers, or none.
     fn floats(&self, r: &HostRequest) -> Option<Range<u64>> {
-        let unit = self.groups.unit();
+        let unit = self.groups.unit;
         let wanted = self.what == What::All || r.why == Cause::Parity;
         let whole = r.lba.0.is_multiple_of(unit) && r.blocks.0.is_multiple_of(unit);
         let short = r.blocks.0 <= self.longest * unit;
@@ -114,7 +114,7 @@ impl Floating {
             return plan.set_extents(extents);
         };
         plan.set_extents((units.end - units.start) as u32);
-        let (size, mut at) = (self.groups.unit(), now);
+        let (size, mut at) = (self.groups.unit, now);
         let read = self.groups.at(units.end - 1) + Blocks(size);
         let mut head = self.head.unwrap_or(read);
         for (i, unit) in (0..).zip(units) {
@@ -141,7 +141,7 @@ impl Floating {
 
     /// Of a unit's place and the free ones of its group that with which a write can begin first; and when that ends.
     fn nearest(&mut self, unit: u64, now: SimTime) -> (u64, SimTime) {
-        let (own, size) = (self.groups.place(unit), Blocks(self.groups.unit()));
+        let (own, size) = (self.groups.place(unit), Blocks(self.groups.unit));
         let pba = |place: u64| Pba(place * size.0);
         let begin = |mechanics: &Mechanics, place: u64| {
             (mechanics.positioning(now, Dir::Write, &mechanics.target(pba(place))), place)

@@ -79,7 +79,7 @@ impl Segments {
 
     /// Calls `each` with the runs that a write of `part` has to read first, in the order in which they are read.
     fn kept(&self, part: &SegmentPart, mut each: impl FnMut(Kept)) {
-        let chunk = self.layout.chunk();
+        let chunk = self.layout.chunk;
         let (first, last) = (part.blocks.start / chunk, (part.blocks.end - 1) / chunk);
         let arc = match self.rewrite {
             Rewrite::Arc if first == last => {
@@ -107,12 +107,12 @@ impl Segments {
         keep(last, behind..arc.end.max(behind), Cause::Fill);
         // What is destroyed ends where as many chunks in a row hold nothing as the head reaches.
         let mut gap = 0;
-        for chunk_no in last + 1..self.layout.length() {
+        for chunk_no in last + 1..self.layout.length {
             if keep(chunk_no, arc.clone(), Cause::Clean) {
                 gap = 0;
             } else {
                 gap += 1;
-                if gap >= self.layout.reach() {
+                if gap >= self.layout.reach {
                     break;
                 }
             }
@@ -133,7 +133,7 @@ impl Segments {
     }
 
     fn write_part(&mut self, part: &SegmentPart, lba: u64, plan: &mut Plan) {
-        let chunk = self.layout.chunk();
+        let chunk = self.layout.chunk;
         let first_op = plan.ops().len();
         let mut pieces = std::mem::take(&mut self.pieces);
         pieces.clear();
@@ -157,7 +157,7 @@ impl Segments {
 
     /// Lists the writes of `pieces` (ascending in the segment) in the order of their PBAs.
     fn list(&mut self, segment: u64, pieces: &[(Range<u64>, Endpoint)]) {
-        let (chunk, column) = (self.layout.chunk(), self.layout.column(segment));
+        let (chunk, column) = (self.layout.chunk, self.layout.column(segment));
         self.update.clear();
         let (mut next, mut at) = (0, pieces[0].0.start);
         while next < pieces.len() {
@@ -200,7 +200,7 @@ impl Segments {
     }
 
     fn read(&self, r: &HostRequest, plan: &mut Plan) {
-        let chunk = self.layout.chunk();
+        let chunk = self.layout.chunk;
         let mut runs = ReadRuns::to_host(0);
         for part in self.parts(r.lba, r.blocks) {
             let column = self.layout.column(part.segment);
@@ -223,7 +223,7 @@ impl Segments {
 
     /// The lowest PBA of the host's blocks in the first chunk that a part touches.
     fn first_write(&self, part: &SegmentPart) -> Pba {
-        let chunk = self.layout.chunk();
+        let chunk = self.layout.chunk;
         let (chunk_no, from) = (part.blocks.start / chunk, part.blocks.start % chunk);
         let end = chunk.min(from + part.blocks.end - part.blocks.start);
         let mut first = Pba(u64::MAX);
@@ -245,7 +245,7 @@ impl TranslationLayer for Segments {
         match r.op {
             HostOp::Read => {
                 let (chunk_no, from) =
-                    (part.blocks.start / self.layout.chunk(), part.blocks.start % self.layout.chunk());
+                    (part.blocks.start / self.layout.chunk, part.blocks.start % self.layout.chunk);
                 let mut first = None;
                 let place = self.layout.column(part.segment).chunk(chunk_no);
                 place.runs(from..from + 1, |_, pba, _| first = Some(pba));
@@ -287,7 +287,7 @@ impl TranslationLayer for Segments {
     }
 
     fn facts(&self) -> Facts<'_> {
-        Facts { bands: Some(self.layout.bands()), ..Facts::default() }
+        Facts { bands: Some(&self.layout.bands), ..Facts::default() }
     }
 
     fn map_bytes(&self) -> u64 {

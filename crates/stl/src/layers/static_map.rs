@@ -190,7 +190,7 @@ fn of_last(last_phase: Lba, lba: Lba, blocks: u64) -> u64 {
 impl StaticMap {
     #[inline]
     fn of_last(&self, lba: Lba, blocks: u64) -> u64 {
-        of_last(self.map.last_phase(), lba, blocks)
+        of_last(self.map.last_phase, lba, blocks)
     }
 
     #[inline]
@@ -236,7 +236,7 @@ impl StaticMap {
     #[inline]
     fn write(&mut self, r: &HostRequest, plan: &mut Plan) {
         // Where all positions are filled together nearly every write destroys something: to ask that first would be to ask twice.
-        if self.map.last_phase() > Lba(0) && !self.journal.is_on() {
+        if self.map.last_phase > Lba(0) && !self.journal.is_on() {
             let first = self.extent_at(r.lba);
             let run = run_of(&Extent { blocks: r.blocks, ..first }, Blocks::ZERO);
             if first.blocks >= r.blocks
@@ -270,7 +270,7 @@ impl StaticMap {
     /// Updates one band for a request from `lba` on: all impacted runs are read, then everything is written in ascending
     /// order.
     fn update_band(&mut self, lba: Lba, host: &[HostRun], plan: &mut Plan) {
-        let last_phase = self.map.last_phase();
+        let last_phase = self.map.last_phase;
         let (g, interference, live) = (&self.geometry, &self.interference, &mut self.live);
         let first = plan.ops().len();
         self.amplifier.find(g, interference, live.set(), host);
@@ -296,7 +296,7 @@ impl TranslationLayer for StaticMap {
     by_operation!();
 
     fn facts(&self) -> Facts<'_> {
-        let first = self.map.last_phase();
+        let first = self.map.last_phase;
         let all = Blocks(self.map.blocks().0 - first.0);
         let last_tracks = (first.0 > 0).then_some((Blocks(self.last), all));
         Facts { bands: Some(&self.bands), last_tracks, ..Facts::default() }
@@ -330,7 +330,7 @@ impl TranslationLayer for StaticMap {
                 self.journal.take(&record);
             }
         }
-        let (first, mut last) = (self.map.last_phase(), 0);
+        let (first, mut last) = (self.map.last_phase, 0);
         self.for_extents(first, Blocks(self.map.blocks().0 - first.0), |e, _| {
             last += self.live.set().count_in(e.pba.span(e.blocks));
         });

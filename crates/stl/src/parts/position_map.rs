@@ -60,8 +60,8 @@ pub struct PositionMap {
     segments: Vec<Segment>,
     by_lba: RunIndex,
     blocks: u64,
-    /// The first block of the order's last phase.
-    last_phase: Lba,
+    /// The first block of the positions that the order fills last; 0 where it fills all together.
+    pub last_phase: Lba,
 }
 
 impl PositionMap {
@@ -104,11 +104,6 @@ impl PositionMap {
     /// Blocks that the host sees.
     pub fn blocks(&self) -> Blocks {
         Blocks(self.blocks)
-    }
-
-    /// The first block of the positions that the order fills last; 0 where it fills all together.
-    pub fn last_phase(&self) -> Lba {
-        self.last_phase
     }
 
     /// Where a block is, and how much of its track follows.

@@ -43,7 +43,7 @@ pub(super) fn tree<T>(entries: usize) -> usize {
 #[derive(Clone, Debug)]
 pub(super) struct Groups {
     /// Blocks in a unit.
-    unit: u64,
+    pub(super) unit: u64,
     groups: Vec<Group>,
     changed: BTreeMap<usize, Changed>,
 }
@@ -78,11 +78,6 @@ impl Groups {
             return Err("no group has room for two units: use a smaller unit= or a larger group=".to_owned());
         }
         Ok(Self { unit, groups, changed: BTreeMap::new() })
-    }
-
-    /// Blocks in a unit.
-    pub(super) fn unit(&self) -> u64 {
-        self.unit
     }
 
     /// Units of the host's.

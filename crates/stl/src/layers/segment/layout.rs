@@ -30,18 +30,19 @@ struct Region {
 /// See the [module](self).
 pub struct Layout {
     drive: Arc<DriveModel>,
-    bands: Bands,
+    /// The bands that were cut.
+    pub bands: Bands,
     regions: Vec<Region>,
     by_segment: RunIndex,
     segments: u64,
     /// Blocks in a chunk.
-    chunk: u64,
+    pub chunk: u64,
     /// Chunks in a segment (`L`).
-    length: u64,
+    pub length: u64,
     /// Tracks side by side on a cylinder that belong to different surfaces; 1 on other layouts.
     unit: u64,
     /// Tracks behind a written one that the write reaches (`W - 1`), at least 1.
-    reach: u64,
+    pub reach: u64,
 }
 
 impl Layout {
@@ -114,30 +115,9 @@ impl Layout {
         })
     }
 
-    /// Blocks in a chunk.
-    pub fn chunk(&self) -> u64 {
-        self.chunk
-    }
-
-    /// Chunks in a segment.
-    #[inline]
-    pub fn length(&self) -> u64 {
-        self.length
-    }
-
     /// Blocks in a segment.
     pub fn segment_blocks(&self) -> u64 {
         self.chunk * self.length
-    }
-
-    /// Tracks behind a written one that the write reaches, at least 1.
-    pub fn reach(&self) -> u64 {
-        self.reach
-    }
-
-    /// The bands that were cut.
-    pub fn bands(&self) -> &Bands {
-        &self.bands
     }
 
     /// Blocks in all segments.

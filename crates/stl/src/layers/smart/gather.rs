@@ -85,7 +85,7 @@ impl Smart {
         best: &mut Option<Candidate>,
         seen: &mut usize,
     ) {
-        let most = self.space.width() - 1;
+        let most = self.space.width - 1;
         // Runs so far, each with as many rows of the gap before it as are lost there.
         let mut runs: Vec<(u64, Range<u64>)> = Vec::new();
         let mut gap_start = segment.rows.start;
@@ -127,7 +127,7 @@ impl Smart {
     /// What it costs to move so many rows, which have a gap with `lost` useless rows before and one behind; none if the pool runs
     /// out of rows to write on the way: until the gap before is `W` rows wide, what moves gives nothing back.
     fn cost(&self, pool: usize, lost: u64, rows: u64, behind: Range<u64>) -> Option<Cost> {
-        let needed = rows.min(self.space.width() - lost);
+        let needed = rows.min(self.space.width - lost);
         let writable = self.space.pool(pool).writable;
         let elsewhere = writable - self.space.writable_in(behind);
         (needed <= writable).then_some(Cost { stays_apart: needed > elsewhere, rows })

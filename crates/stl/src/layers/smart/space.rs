@@ -41,7 +41,7 @@ pub(super) struct Pool {
 pub(super) struct Space {
     pools: Vec<Pool>,
     /// Rows that a write destroys, itself included (`W`).
-    width: u64,
+    pub(super) width: u64,
     /// What the host gets: no more than the drive counts as its size.
     host: u64,
     used: BlockSet,
@@ -85,10 +85,6 @@ impl Space {
 
     pub(super) fn pool(&self, pool: usize) -> &Pool {
         &self.pools[pool]
-    }
-
-    pub(super) fn width(&self) -> u64 {
-        self.width
     }
 
     pub(super) fn used(&self) -> &BlockSet {

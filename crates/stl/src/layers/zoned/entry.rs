@@ -148,8 +148,8 @@ fn layer(places: Places, values: &Values) -> Zoned {
     let most_open = values.count("max_open").unwrap_or(128);
     let most_active = values.count("max_active").filter(|n| *n > 0).unwrap_or(u64::MAX);
     let shape = Shape {
-        size: places.zone_blocks(),
-        capacity: places.capacity(),
+        size: places.size,
+        capacity: places.capacity,
         conventional: places.conventional(),
         kind: ZoneKind::SequentialRequired,
         blocks: places.blocks(),

@@ -15,8 +15,10 @@ pub(super) struct Places {
     conventional: u64,
     tracks: RunIndex,
     starts: Vec<Pba>,
-    size: u64,
-    capacity: u64,
+    /// From the beginning of a zone to that of the next.
+    pub size: u64,
+    /// Blocks of a zone with a write pointer.
+    pub capacity: u64,
     /// Blocks that the last zone lacks.
     short: u64,
 }
@@ -178,16 +180,6 @@ impl Places {
     /// Conventional zones.
     pub(super) fn conventional(&self) -> u64 {
         self.conventional / self.size
-    }
-
-    /// From the beginning of a zone to that of the next.
-    pub(super) fn zone_blocks(&self) -> u64 {
-        self.size
-    }
-
-    /// Blocks of a zone with a write pointer.
-    pub(super) fn capacity(&self) -> u64 {
-        self.capacity
     }
 
     /// Blocks in all zones and gaps.
