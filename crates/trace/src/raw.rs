@@ -1,8 +1,9 @@
 //! A trace that is read as a given format, before it is moved in time.
 
+use crate::formats::tabular::Csv;
 use crate::formats::{Clock, Format, Open};
 use crate::input::Input;
-use crate::reader::Tolerance;
+use crate::reader::{Lines, Tolerance};
 use crate::transforms::{Origin, SortWindow, Started};
 use crate::{Result, TraceError, TraceSource};
 use smrlab_units::SimTime;
@@ -46,6 +47,7 @@ pub(crate) fn open_as(input: Input, path: &str, format: &Format, values: &Values
     let file = input.file().to_owned();
     let mut source = match format.open {
         Open::Stream(open) => open(input, values, tolerance)?,
+        Open::Columns(preset) => Box::new(Lines::new(input, Csv::preset(preset), tolerance)),
         Open::File(_) if path == "-" => {
             let what = format!("{} needs a file that can be sought, not a pipe", format.name);
             return Err(TraceError::unreadable(&file, what));

@@ -1,18 +1,14 @@
 //! Alibaba cloud block storage.
 
-use super::tabular::{Preset, fits, open_preset};
+use super::tabular::{Preset, fits};
 use super::{Clock, Format};
 
 /// The registry entry.
 pub(super) const FORMAT: Format = Format {
-    name: PRESET.name,
     summary: "Alibaba: device_id,opcode (R|W),offset,length,timestamp us",
     reference: "Li et al., An In-Depth Analysis of Cloud Block Storage Workloads, IISWC'20. Offset and length in bytes, time in microseconds. A virtual disk is a device.",
     clock: Clock::World,
-    ..Format::stream(
-        |sample| fits(sample, &PRESET).into(),
-        |input, _, tolerance| open_preset(input, &PRESET, tolerance),
-    )
+    ..Format::columns(&PRESET, |sample| fits(sample, &PRESET).into())
 };
 
 /// The columns.

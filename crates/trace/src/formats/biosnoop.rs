@@ -3,7 +3,7 @@
 use super::Format;
 use crate::devices::Names;
 use crate::fields::{Reason, columns, extent, not, time, touched, uint};
-use crate::reader::{LineFormat, Lines};
+use crate::reader::LineFormat;
 use crate::{Batch, Record};
 use smrlab_units::{HostOp, SimTime};
 
@@ -17,10 +17,7 @@ pub(super) const FORMAT: Format = Format {
                 under way at time 0 arrives then. Sectors have 512 bytes. bpftrace's biosnoop.bt prints neither sector nor \
                 size, so its output is no trace.",
     sort_window: "60s",
-    ..Format::stream(
-        |sample| sample.lines().take(3).any(|l| header(l).is_some()).into(),
-        |input, _, tolerance| Ok(Box::new(Lines::new(input, BioSnoop::default(), tolerance))),
-    )
+    ..Format::lines::<BioSnoop>(|sample| sample.lines().take(3).any(|l| header(l).is_some()).into())
 };
 
 /// Where a column is: counted from the front, or from behind where it follows the command's name.

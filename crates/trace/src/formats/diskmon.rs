@@ -1,17 +1,13 @@
 //! Windows DiskMon (Sysinternals) logs.
 
 use super::Format;
-use super::tabular::{Preset, fits, open_preset};
+use super::tabular::{Preset, fits};
 
 /// The registry entry.
 pub(super) const FORMAT: Format = Format {
-    name: PRESET.name,
     summary: "DiskMon log: sequence, time s, duration s, disk, Read|Write, sector, sectors",
     reference: "Sysinternals DiskMon. Durations come in coarse steps and are not used.",
-    ..Format::stream(
-        |sample| fits(sample, &PRESET).into(),
-        |input, _, tolerance| open_preset(input, &PRESET, tolerance),
-    )
+    ..Format::columns(&PRESET, |sample| fits(sample, &PRESET).into())
 };
 
 /// The columns.

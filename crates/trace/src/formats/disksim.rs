@@ -2,7 +2,7 @@
 
 use super::{Format, Sample, Verdict};
 use crate::fields::{Reason, columns, extent, need, not, time, uint, uint32};
-use crate::reader::{LineFormat, Lines};
+use crate::reader::LineFormat;
 use crate::{Batch, Record};
 use smrlab_units::{HostOp, SimTime};
 
@@ -12,10 +12,11 @@ pub(super) const FORMAT: Format = Format {
     aliases: &["disksim-ascii"],
     summary: "DiskSim ASCII: arrival_ms device block blocks flags (bit 0: 1 read, 0 write)",
     reference: "DiskSim 4.0 manual, section on input workloads. Flags are hexadecimal; blocks are 512 bytes.",
-    ..Format::stream(detect, |input, _, tolerance| Ok(Box::new(Lines::new(input, DiskSim, tolerance))))
+    ..Format::lines::<DiskSim>(detect)
 };
 
 /// The format's parser, also asked by the formats that look alike.
+#[derive(Default)]
 pub(super) struct DiskSim;
 
 impl LineFormat for DiskSim {

@@ -2,7 +2,7 @@
 
 use super::Format;
 use crate::fields::{Reason, columns, extent, need, not, read_or_write, time, uint};
-use crate::reader::{LineFormat, Lines};
+use crate::reader::LineFormat;
 use crate::{Batch, Record};
 use smrlab_units::SimTime;
 
@@ -13,10 +13,7 @@ pub(super) const FORMAT: Format = Format {
     summary: "DiskSim validation: R|W Hit|Miss block blocks service_us gap_us, one request outstanding",
     reference: "DiskSim 4.0 validation traces. The recorded loop was closed; as an open trace a request arrives when the \
                 drive had served the one before, plus its gap.",
-    ..Format::stream(
-        |sample| sample.taken_by(Validate::default()).into(),
-        |input, _, tolerance| Ok(Box::new(Lines::new(input, Validate::default(), tolerance))),
-    )
+    ..Format::lines::<Validate>(|sample| sample.taken_by(Validate::default()).into())
 };
 
 #[derive(Default)]

@@ -3,7 +3,7 @@
 use super::{Format, Sample, Verdict};
 use crate::devices::Devices;
 use crate::fields::{Reason, need, number, separated, time, touched};
-use crate::reader::{LineFormat, Lines};
+use crate::reader::LineFormat;
 use crate::{Batch, Record};
 use smrlab_units::{HostOp, Lba, SimTime};
 
@@ -18,7 +18,7 @@ pub(super) const FORMAT: Format = Format {
                 request ends: it arrives ElapsedTime earlier (microseconds both), so lines are sorted within sort_window; \
                 what was under way when recording began arrives at 0.",
     sort_window: "60s",
-    ..Format::stream(detect, |input, _, tolerance| Ok(Box::new(Lines::new(input, Etw::default(), tolerance))))
+    ..Format::lines::<Etw>(detect)
 };
 
 /// Where an event has its columns.

@@ -3,7 +3,7 @@
 use super::Format;
 use crate::devices::Names;
 use crate::fields::{Reason, columns, need, not, time, touched, uint};
-use crate::reader::{LineFormat, Lines};
+use crate::reader::LineFormat;
 use crate::{Batch, Record};
 use smrlab_units::{HostOp, Lba, SimTime};
 
@@ -14,10 +14,7 @@ pub(super) const FORMAT: Format = Format {
     summary: "fio iolog 2 (file action offset length, with waits) and 3 (with time in microseconds)",
     reference: "fio(1), TRACE FILE FORMAT. Version 2 has no times but those of its wait lines, each counted from the one \
                 before: all requests between two waits arrive at once. A file is a device.",
-    ..Format::stream(
-        |sample| sample.bytes.starts_with(b"fio version ").into(),
-        |input, _, tolerance| Ok(Box::new(Lines::new(input, Fio::default(), tolerance))),
-    )
+    ..Format::lines::<Fio>(|sample| sample.bytes.starts_with(b"fio version ").into())
 };
 
 #[derive(Default)]

@@ -3,7 +3,7 @@
 use super::Format;
 use crate::devices::Names;
 use crate::fields::{Reason, columns, extent, need, read_or_write, time, uint};
-use crate::reader::{LineFormat, Lines};
+use crate::reader::LineFormat;
 use crate::{Batch, Record};
 
 /// The registry entry.
@@ -13,10 +13,7 @@ pub(super) const FORMAT: Format = Format {
     summary: "FIU: ns pid process LBA sectors R|W major minor md5",
     reference: "Koller & Rangaswami, I/O Deduplication, FAST'10; SNIA IOTTA 390. 512-byte sectors. A process' name may have \
                 blanks: fields are counted from the end. A device is major:minor.",
-    ..Format::stream(
-        |sample| sample.taken_by(Fiu::default()).into(),
-        |input, _, tolerance| Ok(Box::new(Lines::new(input, Fiu::default(), tolerance))),
-    )
+    ..Format::lines::<Fiu>(|sample| sample.taken_by(Fiu::default()).into())
 };
 
 #[derive(Default)]

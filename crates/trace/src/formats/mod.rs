@@ -22,17 +22,18 @@ mod oracle_general;
 pub mod parquet;
 mod spc;
 mod systor17;
-mod tabular;
+pub(crate) mod tabular;
 mod tencent;
 mod thesios;
 mod vscsi;
 mod vscsi_csv;
 
 use crate::input::Input;
-use crate::reader::{LineFormat, Tolerance};
+use crate::reader::{LineFormat, Lines, Tolerance};
 use crate::{Batch, Result, TraceSource};
 use smrlab_units::spec::{Kind, Param, Values};
 use std::path::Path;
+use tabular::Preset;
 
 /// Where a format's time 0 lies, which decides what `start=auto` does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,6 +72,8 @@ pub type Opened = Result<Box<dyn TraceSource>>;
 pub enum Open {
     /// From a stream of decompressed bytes.
     Stream(fn(Input, &Values, Tolerance) -> Opened),
+    /// From such a stream of lines that all have these columns.
+    Columns(&'static Preset),
     /// From a file that can be sought.
     File(fn(&Path, &Values) -> Opened),
 }
@@ -143,11 +146,8 @@ const COMMON: &[Param] = &[
 ];
 
 impl Format {
-    /// A format of streams; what most have: no other names, no parameters of its own, times from the trace's start, in order.
-    const fn stream(
-        detect: fn(&Sample<'_>) -> Verdict,
-        open: fn(Input, &Values, Tolerance) -> Opened,
-    ) -> Self {
+    /// What most formats have: no other names, no parameters of its own, times from the trace's start, in order.
+    const fn new(detect: fn(&Sample<'_>) -> Verdict, open: Open) -> Self {
         Self {
             name: "",
             aliases: &[],
@@ -157,8 +157,26 @@ impl Format {
             clock: Clock::Trace,
             sort_window: "0",
             detect,
-            open: Open::Stream(open),
+            open,
         }
+    }
+
+    /// One that is read from front to back.
+    const fn stream(
+        detect: fn(&Sample<'_>) -> Verdict,
+        open: fn(Input, &Values, Tolerance) -> Opened,
+    ) -> Self {
+        Self::new(detect, Open::Stream(open))
+    }
+
+    /// One of lines, whose parser needs no parameters.
+    const fn lines<F: LineFormat + Default + 'static>(detect: fn(&Sample<'_>) -> Verdict) -> Self {
+        Self::stream(detect, |input, _, tolerance| Ok(Box::new(Lines::new(input, F::default(), tolerance))))
+    }
+
+    /// One of lines that all have these columns.
+    const fn columns(preset: &'static Preset, detect: fn(&Sample<'_>) -> Verdict) -> Self {
+        Self { name: preset.name, ..Self::new(detect, Open::Columns(preset)) }
     }
 
     /// The format that `name` means.

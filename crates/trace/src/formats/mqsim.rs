@@ -1,15 +1,14 @@
 //! MQSim's (and SSDSim's) five columns.
 
-use super::tabular::{Preset, fits, open_preset};
+use super::tabular::{Preset, fits};
 use super::{Format, Sample, Verdict};
 
 /// The registry entry.
 pub(super) const FORMAT: Format = Format {
-    name: PRESET.name,
     aliases: &["ssdsim"],
     summary: "ns device lba sectors op (1 read, 0 write), blank-separated",
     reference: "MQSim ASCII traces; times in nanoseconds, 512-byte sectors. Looks like disksim: told apart by absurd times.",
-    ..Format::stream(detect, |input, _, tolerance| open_preset(input, &PRESET, tolerance))
+    ..Format::columns(&PRESET, detect)
 };
 
 /// The columns.

@@ -3,7 +3,7 @@
 use super::{Clock, Format, Sample, Verdict};
 use crate::devices::Names;
 use crate::fields::{Reason, filetime, need, read_or_write, separated, touched, uint};
-use crate::reader::{LineFormat, Lines};
+use crate::reader::LineFormat;
 use crate::{Batch, Record};
 
 /// The registry entry.
@@ -14,7 +14,7 @@ pub(super) const FORMAT: Format = Format {
     reference: "Narayanan et al., Write Off-Loading, FAST'08; SNIA IOTTA 388. Times are Windows filetime (100 ns), \
                 offset and size bytes. Disk numbers repeat across hosts: a device is a host with a disk number.",
     clock: Clock::World,
-    ..Format::stream(detect, |input, _, tolerance| Ok(Box::new(Lines::new(input, Msr::default(), tolerance))))
+    ..Format::lines::<Msr>(detect)
 };
 
 #[derive(Default)]

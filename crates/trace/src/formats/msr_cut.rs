@@ -1,15 +1,14 @@
 //! Heimdall's cut MSR traces.
 
-use super::tabular::{Preset, fits, open_preset};
+use super::tabular::{Preset, fits};
 use super::{Format, Sample, Verdict};
 
 /// The registry entry.
 pub(super) const FORMAT: Format = Format {
-    name: PRESET.name,
     aliases: &["msr.cut"],
     summary: "ms device offset size op (1 read, 0 write), offset and size in bytes",
     reference: "Cut and re-based MSR traces of the Heimdall project (msr.cut.*). Looks like disksim: told apart by sizes in bytes.",
-    ..Format::stream(detect, |input, _, tolerance| open_preset(input, &PRESET, tolerance))
+    ..Format::columns(&PRESET, detect)
 };
 
 /// The columns.

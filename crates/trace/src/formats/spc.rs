@@ -2,7 +2,7 @@
 
 use super::Format;
 use crate::fields::{Reason, need, not, read_or_write, separated, time, touched, uint, uint32};
-use crate::reader::{LineFormat, Lines};
+use crate::reader::LineFormat;
 use crate::{Batch, Record};
 use smrlab_units::BLOCK_BYTES;
 
@@ -14,12 +14,10 @@ pub(super) const FORMAT: Format = Format {
     reference: "Storage Performance Council trace file format 1.0.1; UMass Trace Repository. LBA in 512-byte blocks within \
                 the ASU, size in bytes, time in seconds. Addresses repeat across ASUs: an ASU is a device; `concat` lays \
                 them one behind the other.",
-    ..Format::stream(
-        |sample| sample.taken_by(Spc).into(),
-        |input, _, tolerance| Ok(Box::new(Lines::new(input, Spc, tolerance))),
-    )
+    ..Format::lines::<Spc>(|sample| sample.taken_by(Spc).into())
 };
 
+#[derive(Default)]
 struct Spc;
 
 impl LineFormat for Spc {

@@ -5,15 +5,14 @@ use super::Sample;
 use super::headed::Headed;
 use crate::devices::Devices;
 use crate::fields::{Reason, columns, filetime, hex, need, not, number, separated, time, touched, uint32};
-use crate::input::Input;
-use crate::reader::{LineFormat, Lines, Tolerance};
-use crate::{Batch, Record, Result, TraceSource};
+use crate::reader::LineFormat;
+use crate::{Batch, Record};
 use smrlab_units::spec::{SpecError, Values};
 use smrlab_units::{BLOCK_BYTES, HostOp, Lba, Quantity, SimTime, Size};
 
 /// A choice of columns, as the parameters of the format would say it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Preset {
+pub struct Preset {
     /// Its name.
     pub name: &'static str,
     /// The columns.
@@ -99,7 +98,7 @@ enum Header {
 }
 
 /// The parser of a choice of columns.
-pub(super) struct Csv {
+pub(crate) struct Csv {
     columns: Vec<Column>,
     /// `None`: any run of blanks and tabs.
     sep: Option<u8>,
@@ -138,7 +137,7 @@ fn separator(text: &str) -> Option<Option<u8>> {
 
 impl Csv {
     /// A preset as it is.
-    pub(super) fn preset(p: &Preset) -> Self {
+    pub(crate) fn preset(p: &Preset) -> Self {
         Self {
             columns: p.columns.split(';').map(|c| Column::parse(c).unwrap_or(Column::Ignored)).collect(),
             sep: separator(p.sep).unwrap_or(Some(b',')),
@@ -409,15 +408,6 @@ impl LineFormat for Csv {
     fn device_name(&self, device: u32) -> String {
         self.devices.name(device)
     }
-}
-
-/// Opens a preset that is a format of its own.
-pub(super) fn open_preset(
-    input: Input,
-    preset: &Preset,
-    tolerance: Tolerance,
-) -> Result<Box<dyn TraceSource>> {
-    Ok(Box::new(Lines::new(input, Csv::preset(preset), tolerance)))
 }
 
 /// Whether every line of the sample fits the preset.

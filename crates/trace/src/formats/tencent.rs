@@ -1,17 +1,16 @@
 //! Tencent cloud block storage (SNIA IOTTA 27917).
 
-use super::tabular::{Preset, fits, open_preset};
+use super::tabular::{Preset, fits};
 use super::{Clock, Format, Sample, Verdict};
 
 /// The registry entry.
 pub(super) const FORMAT: Format = Format {
-    name: PRESET.name,
     aliases: &["tencent-cbs"],
     summary: "Tencent CBS: Timestamp s,Offset sectors,Size sectors,IOType (1 write),VolumeID",
     reference: "Zhang et al., OSCA, ATC'20. Times have whole seconds only and run back: sorted within sort_window. A volume is a device.",
     clock: Clock::World,
     sort_window: "10s",
-    ..Format::stream(detect, |input, _, tolerance| open_preset(input, &PRESET, tolerance))
+    ..Format::columns(&PRESET, detect)
 };
 
 /// The columns.

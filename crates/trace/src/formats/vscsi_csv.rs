@@ -1,18 +1,14 @@
 //! CloudPhysics traces as CSV.
 
-use super::tabular::{Preset, open_preset};
+use super::tabular::Preset;
 use super::{Clock, Format};
 
 /// The registry entry.
 pub(super) const FORMAT: Format = Format {
-    name: PRESET.name,
     summary: "CloudPhysics CSV: version,time s,op (SCSI code, hex),size bytes,lbn",
     reference: "The CSV form of the VSCSI traces in libCacheSim. Times have whole seconds only; the binary form has microseconds.",
     clock: Clock::World,
-    ..Format::stream(
-        |sample| sample.bytes.starts_with(b"version,time,op,size,lbn").into(),
-        |input, _, tolerance| open_preset(input, &PRESET, tolerance),
-    )
+    ..Format::columns(&PRESET, |sample| sample.bytes.starts_with(b"version,time,op,size,lbn").into())
 };
 
 /// The columns.
