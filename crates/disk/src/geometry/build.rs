@@ -121,32 +121,25 @@ fn left_out(g: &Geometry, out: &mut Vec<Range<u64>>) {
         if z.end > 0 {
             out.push(first + blocks - u64::from(z.end)..first + blocks);
         }
-        let mut slips: Vec<Range<u64>> = g
-            .spec
-            .slips
-            .iter()
-            .filter(|s| s.zone == run.zone)
-            .map(|s| {
-                // Places behind the zone's end are none of its own.
-                let at = |n: u64| first + n.min(blocks);
-                at(s.first)..at(s.first.saturating_add(u64::from(s.blocks)))
-            })
-            .collect();
-        slips.sort_unstable_by_key(|s| s.start);
+        // Places behind the zone's end are none of its own.
+        let at = |n: u64| first + n.min(blocks);
+        let own = g.spec.slips.iter().filter(|s| s.zone == run.zone);
+        let slipped: Vec<Range<u64>> =
+            own.map(|s| at(s.first)..at(s.first.saturating_add(u64::from(s.blocks)))).collect();
         if z.range_spares > 0 {
+            let slips = Slips::of_runs(slipped.clone());
             let each = run.usable.divisor() * run.group.divisor() * u64::from(z.range_cylinders);
-            for cylinder in 0..blocks / each {
-                let (from, to) = (first + cylinder * each, first + (cylinder + 1) * each);
-                let inside =
-                    slips.partition_point(|s| s.start < from)..slips.partition_point(|s| s.start < to);
-                // A slip among the spares uses up none.
+            for range in 0..blocks / each {
+                let (from, to) = (first + range * each, first + (range + 1) * each);
                 let mut end = to - u64::from(z.range_spares);
-                for s in slips[inside].iter().take_while(|s| s.start < to) {
+                for s in slips.within(from..to) {
+                    // A slip among the spares uses up none.
+                    let s = s.start.max(from)..s.end.min(to);
                     end += if s.start < end { s.end - s.start } else { 0 };
                 }
                 out.push(end.min(to)..to);
             }
         }
-        out.append(&mut slips);
+        out.extend(slipped);
     }
 }

@@ -4,6 +4,8 @@ use proptest::prelude::*;
 use smrlab_units::{Blocks, Pba};
 use std::collections::BTreeSet;
 
+pub(crate) mod naive;
+
 /// The same places as those of a hybrid layout, as groups and runs: repeated ones where the zone has a whole number of groups.
 fn as_listed(hybrid: &GeometrySpec) -> GeometrySpec {
     let Layout::Hybrid { width } = hybrid.layout else { panic!("{:?}", hybrid.layout) };

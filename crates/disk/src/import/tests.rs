@@ -157,6 +157,7 @@ fn skews_are_exact() {
     // Of ten and of eight sectors.
     assert_eq!(skewed("Skew for track switch = 2.0"), [turn / 5, turn / 4]);
     assert_eq!(skewed("Skew for track switch = 2.5"), [turn / 4, turn * 5 / 16]);
+    assert_eq!(skewed("Skew for track switch = -2.5"), [turn * 3 / 4, turn * 11 / 16]);
     assert_eq!(skewed("Skew units = revolutions, Skew for track switch = 0.2055"), [turn / 10_000 * 2055; 2]);
     assert_eq!(crate::geometry::angle_of(3.0, 7), turn * 3 / 7 + 1, "never less");
 }
@@ -201,6 +202,8 @@ fn a_remapped_sector_costs_the_way_to_its_spare_and_back() {
     // On sector 9 it passes from 16 to 17 ms, and the head is back too late for block 3.
     let mut m = import(&model(9, "", "7, 39")).unwrap().0.mechanics(None).unwrap();
     assert_eq!([read(&mut m.clone(), 1, 2), read(&mut m, 1, 3)], [17.0, 29.0]);
+    // A spare may lie before it: among those at the front.
+    assert_eq!(place(&import(&model(9, "", "7, 3")).unwrap().0, 2), (0, 0, 3));
     // So it is where another zone has no such sectors.
     let both = model(9, "", "7, 38");
     let (first, second) = both.rsplit_once("[ 7, 38 ]").unwrap();

@@ -284,6 +284,7 @@ impl Curve {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use smrlab_units::rng::Rng;
 
     fn us(n: u64) -> SimTime {
         SimTime::from_us(n)
@@ -353,5 +354,36 @@ mod tests {
         let c = SeekCurve::Table(vec![(1, us(1)), (3, us(5)), (10_000, us(10_002))]).ready();
         assert_eq!((c.time(1), c.time(2), c.time(3)), (1000, 3000, 5000));
         assert_eq!((c.time(5000), c.time(10_001)), (5_002_000, 10_003_000));
+    }
+
+    /// Of random curves, looked at over every distance and both ways.
+    #[test]
+    fn the_longest_seek_is_as_long_as_the_longest_of_all() {
+        let mut rng = Rng::new(3);
+        for _ in 0..300 {
+            let points = |rng: &mut Rng| -> Vec<(u64, SimTime)> {
+                let mut d = 0;
+                let next = |_| {
+                    d += 1 + rng.below(9);
+                    (d, us(rng.below(900)))
+                };
+                (0..4).map(next).collect()
+            };
+            let (rising, falling) = (points(&mut rng), points(&mut rng));
+            let curve = match rng.below(4) {
+                0 => SeekCurve::Table(rising),
+                1 => SeekCurve::Directed { rising, falling },
+                2 => SeekCurve::Nearest { rising, falling },
+                _ => SeekCurve::ThreePoint {
+                    single: us(3),
+                    average: us(3 + rng.below(9)),
+                    full_stroke: us(12 + rng.below(9)),
+                    full: 1 + rng.below(40),
+                },
+            };
+            let farthest = 1 + rng.below(40);
+            let all = (1..=farthest).flat_map(|d| [curve.time(0, d), curve.time(d, 0)]);
+            assert_eq!(curve.longest(farthest), all.max().unwrap(), "{farthest}: {curve:?}");
+        }
     }
 }

@@ -1,7 +1,9 @@
 use super::*;
 use crate::geometry::tests::any_spec;
-use crate::geometry::{GeometrySpec, Layout, Position, Slip, ZoneSpec};
+use crate::geometry::{GeometrySpec, Layout, Position, Slip, Toward, ZoneSpec};
 use proptest::prelude::*;
+
+mod naive;
 
 const US: u64 = 1_000;
 

@@ -194,6 +194,7 @@ impl Mechanics {
         (blocks, SimTime(sectors.div(self.revolution)))
     }
 
+    /// From one track to another within a transfer. Of a curve for each direction the one to higher cylinders counts.
     pub(super) fn switch_time(&self, dir: Dir, cylinders: u32, surface_changes: bool) -> u64 {
         let d = if self.blocks_distance { 0 } else { u64::from(cylinders) };
         let t = self.curves[dir as usize].time(d).max(if surface_changes {

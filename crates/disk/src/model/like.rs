@@ -136,7 +136,8 @@ fn lay_out(spec: &mut DriveSpec, base: &DriveModel, wanted: &Like) -> Result<()>
     }
     let g = &mut spec.geometry;
     g.zones = lengths.iter().map(|&n| ZoneSpec::plain(each as u32, n)).collect();
-    (g.surfaces, g.defects, g.slips) = (surfaces, Vec::new(), Vec::new());
+    g.surfaces = surfaces;
+    (g.defects, g.slips, g.remaps) = Default::default();
     (spec.counted, spec.mechanics.rate) = (None, None);
     Ok(())
 }

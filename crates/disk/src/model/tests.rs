@@ -1,3 +1,4 @@
+mod changed;
 mod written;
 
 use super::*;
@@ -540,14 +541,15 @@ fn bounds_of_a_drive_are_accepted_and_no_more() {
     }
 }
 
-/// A zone of 30 cylinders of 44 sectors, four of them spare, a defect, and blocks that do not count: what is made after it has zones of the
+/// A zone of 30 cylinders of 44 sectors, four of them spare, a defect on which another block lies, and blocks that do not count: what is made after it has zones of the
 /// same rate without any of that.
 #[test]
 fn zones_made_anew_have_nothing_of_the_old_ones() {
     let tiny = preset("tiny");
     let zone = ZoneSpec { spare_sectors: 4, ..ZoneSpec::plain(30, 44) };
     let defects = vec![crate::geometry::Defect { cylinder: 1, surface: 0, sector: 3 }];
-    let geometry = GeometrySpec { defects, ..GeometrySpec::single_surface(vec![zone]) };
+    let remaps = vec![crate::geometry::Remap { block: 5, to: defects[0] }];
+    let geometry = GeometrySpec { defects, remaps, ..GeometrySpec::single_surface(vec![zone]) };
     let spec = DriveSpec { geometry, counted: Some(Blocks(900)), ..tiny.spec().clone() };
     let base = DriveModel::new(spec, Vec::new()).unwrap();
     let wanted = Like { name: "new".into(), zones: Some(1), capacity: Some(Blocks(1000)), ..Like::default() };
@@ -582,34 +584,5 @@ fn numbers_at_the_edge_are_read_as_they_are_written() {
         spec.mechanics.read_seek = SeekCurve::Table(points.to_vec());
         let written = write(&spec, &|_| ("assumed", "a test".to_owned()));
         assert_eq!(DriveModel::from_toml(&written).is_ok(), fits, "{first}");
-    }
-}
-
-proptest::proptest! {
-    /// A drive that is cut has the blocks that are asked for, and they lie where they lay, whatever was slipped; cylinders are counted from
-    /// the outermost that is left.
-    #[test]
-    fn what_is_left_of_a_drive_lies_where_it_lay(
-        mut geometry in crate::geometry::tests::any_spec(), alternate: bool, part in 1u64..100,
-        slips in proptest::collection::vec((0usize..4, 0u64..40, 1u32..3), 0..3)
-    ) {
-        let zones = geometry.zones.len();
-        let slip = |(zone, first, blocks)| crate::geometry::Slip { zone: (zone % zones) as u32, first, blocks };
-        geometry.slips = slips.into_iter().map(slip).collect();
-        geometry.layout = Layout::Cylinder { alternate };
-        (geometry.groups, geometry.runs) = Default::default();
-        let outwards = geometry.toward == crate::geometry::Toward::Outer;
-        let spec = DriveSpec { geometry, ..preset("tiny").spec().clone() };
-        let Ok(whole) = DriveModel::new(spec, Vec::new()) else { return Ok(()) };
-        let all = whole.geometry().blocks().0;
-        let left = (all * part / 100).max(1);
-        let cut = whole.shorten(Blocks(left)).unwrap();
-        let (before, after) = (whole.geometry(), cut.geometry());
-        proptest::prop_assert!(after.blocks().0 >= left);
-        let gone = if outwards { before.cylinders() - after.cylinders() } else { 0 };
-        for pba in (0..left).map(Pba) {
-            let (old, new) = (before.position(pba), after.position(pba));
-            proptest::prop_assert_eq!((old.cylinder - gone, old.surface, old.sector), (new.cylinder, new.surface, new.sector));
-        }
     }
 }
