@@ -105,7 +105,7 @@ fn host(m: &Metrics, updates: u64, unwritten: Unwritten) -> Value {
         ("reads_unwritten", json!(unwritten.reads)),
         ("blocks_read_unwritten", json!(unwritten.blocks)),
     ]));
-    let zones = zones.into_iter().fold(Tally::default(), Tally::plus);
+    let zones = zones.into_iter().fold(Tally::default(), |sum, zone| sum + zone);
     for (name, t) in [("flushes", f), ("discards", d), ("appends", appends), ("zone_commands", zones)] {
         if t.commands > 0 {
             host.insert(name.into(), json!(t.commands));

@@ -1,7 +1,7 @@
 //! Counters with the names under which results tell them.
 
 /// A struct of counters: what each is called in results stands beside it. One without a name is told by hand, as where it
-/// counts only with some option.
+/// counts only with some option, or not at all.
 #[macro_export]
 macro_rules! counters {
     ($(#[$meta:meta])* $vis:vis struct $Counters:ident {

@@ -1,6 +1,6 @@
 //! Zones with write pointers, in the words of ZBC: what a host is told of them and what it can have done with them.
 
-use crate::{Blocks, Lba, named};
+use crate::{Blocks, Lba, counters, named};
 
 /// What a zone takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -91,29 +91,17 @@ pub struct ZoneLimits {
     pub preferred: Option<PreferredZones>,
 }
 
-/// How many of the zones with a write pointer are in which condition; zones that failed are in none of these.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ZoneCounts {
-    /// Nothing was written since they were reset.
-    pub empty: u64,
-    /// Open, by a write or by the host.
-    pub open: u64,
-    /// Written in part, and not open.
-    pub closed: u64,
-    /// Written to their end, or finished.
-    pub full: u64,
-}
-
-impl std::ops::Add for ZoneCounts {
-    type Output = Self;
-
-    fn add(self, o: Self) -> Self {
-        Self {
-            empty: self.empty + o.empty,
-            open: self.open + o.open,
-            closed: self.closed + o.closed,
-            full: self.full + o.full,
-        }
+counters! {
+    /// How many of the zones with a write pointer are in which condition; zones that failed are in none of these.
+    pub struct ZoneCounts {
+        /// Nothing was written since they were reset.
+        empty,
+        /// Open, by a write or by the host.
+        open,
+        /// Written in part, and not open.
+        closed,
+        /// Written to their end, or finished.
+        full,
     }
 }
 

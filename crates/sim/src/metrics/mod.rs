@@ -19,7 +19,7 @@ use heatmap::HeatMap;
 use refusals::Refusals;
 use smrlab_drive::{OpDone, Served, TimedPlan};
 use smrlab_stl::{Cause, Dir, HostRequest, Outcome, Pause, Refusal};
-use smrlab_units::{Blocks, HostOp, Lba, SimTime, Stalls};
+use smrlab_units::{Blocks, HostOp, Lba, SimTime, Stalls, counters};
 use timeline::Timeline;
 use times::Times;
 use updates::Updates;
@@ -45,17 +45,18 @@ impl Adjusted {
     }
 }
 
-/// Commands in one direction.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tally {
-    /// Commands.
-    pub commands: u64,
-    /// Blocks.
-    pub blocks: u64,
-    /// Units of at most the adjusted size.
-    pub adjusted: u64,
-    /// Time that they took, ns; media only.
-    pub ns: u64,
+counters! {
+    /// Commands in one direction.
+    pub struct Tally {
+        /// Commands.
+        commands,
+        /// Blocks.
+        blocks,
+        /// Units of at most the adjusted size.
+        adjusted,
+        /// Time that they took, ns; media only.
+        ns,
+    }
 }
 
 impl Tally {
@@ -65,16 +66,6 @@ impl Tally {
         self.blocks += blocks;
         self.adjusted += adjusted;
         self.ns += ns;
-    }
-
-    /// The sum of both.
-    pub fn plus(self, o: Self) -> Self {
-        Self {
-            commands: self.commands + o.commands,
-            blocks: self.blocks + o.blocks,
-            adjusted: self.adjusted + o.adjusted,
-            ns: self.ns + o.ns,
-        }
     }
 }
 
@@ -400,7 +391,7 @@ impl Metrics {
 
     /// What the host wrote, where it said and where a zone's write pointer was.
     pub fn writes(&self) -> Tally {
-        self.host[HostOp::Write.index()].plus(self.host[HostOp::Append.index()])
+        self.host[HostOp::Write.index()] + self.host[HostOp::Append.index()]
     }
 
     /// Requests completed so far.
@@ -410,7 +401,7 @@ impl Metrics {
 
     /// Media commands in one direction, over all causes.
     pub fn media_total(&self, dir: Dir) -> Tally {
-        self.media.iter().fold(Tally::default(), |sum, t| sum.plus(t[dir as usize]))
+        self.media.iter().fold(Tally::default(), |sum, t| sum + t[dir as usize])
     }
 
     /// Both directions of a cause.

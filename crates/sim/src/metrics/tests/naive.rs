@@ -251,7 +251,7 @@ impl List {
                 self.done.iter().filter(|d| d.r.op == op && matches!(d.outcome, Outcome::Refused { .. }));
             refused.fold(Tally::default(), |sum, d| {
                 let (blocks, adjusted) = (d.r.blocks.0, self.units(d.r.blocks.0));
-                sum.plus(Tally { commands: 1, blocks, adjusted, ns: 0 })
+                sum + Tally { commands: 1, blocks, adjusted, ns: 0 }
             })
         })
     }
@@ -265,7 +265,7 @@ impl List {
             let (op, n) = (d.r.op.index(), d.r.blocks.0);
             times.0[op.min(2)].add(d.served.ack.0 - d.came);
             times.1.add(d.served.ack.0 - d.served.start.0);
-            host[op] = host[op].plus(Tally { commands: 1, blocks: n, adjusted: self.units(n), ns: 0 });
+            host[op] = host[op] + Tally { commands: 1, blocks: n, adjusted: self.units(n), ns: 0 };
             if let Outcome::Refused { why, .. } = d.outcome {
                 *refusals.entry(why.name()).or_insert(0u64) += 1;
                 refused += 1;
