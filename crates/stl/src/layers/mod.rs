@@ -16,6 +16,19 @@ macro_rules! by_operation {
     };
 }
 
+/// Records of a layer: what each says, its tag, and the function that makes it of its words.
+macro_rules! records {
+    ($($(#[$doc:meta])* $TAG:ident = $tag:literal $(: $made:ident($($arg:ident: $type:ty),*) -> $words:expr)?;)+) => {
+        $(
+            $(#[$doc])*
+            const $TAG: u32 = $tag;
+            $(pub(super) fn $made($($arg: $type),*) -> Record {
+                Record { tag: $TAG, words: $words }
+            })?
+        )+
+    };
+}
+
 pub mod caveat_scriptor;
 pub mod cmr;
 pub mod disk_cache;

@@ -6,33 +6,23 @@ use crate::parts::extents::Extent;
 use crate::parts::ring::Ring;
 use std::ops::Range;
 
-/// `words[1]` blocks from LBA `words[0]` on were written at the head of the ring.
-const APPEND: u32 = 1;
-/// Of region `words[0]` the blocks from offset `words[1]` up to `words[2]` are in the spare place.
-const REFRESH: u32 = 2;
-/// `words[1]` blocks from LBA `words[0]` on were discarded.
-const FORGET: u32 = 3;
-/// Checkpoint: the ring's tail is at `words[0]`, `words[1]` positions are used.
-const RING: u32 = 4;
-/// Checkpoint: an entry: first LBA, blocks, position.
-const ENTRY: u32 = 5;
-/// Checkpoint: the ring holds the newest copy: first LBA, blocks, position.
-const CACHED: u32 = 6;
-/// Checkpoint: region `words[0]` is in place `words[1]`.
-const PLACE: u32 = 7;
-/// Checkpoint: the cursor's region and offset, and the spare place.
-const CURSOR: u32 = 8;
-
-pub(super) fn appended(lba: u64, blocks: u64) -> Record {
-    Record { tag: APPEND, words: [lba, blocks, 0] }
-}
-
-pub(super) fn refreshed(region: u64, part: &Range<u64>) -> Record {
-    Record { tag: REFRESH, words: [region, part.start, part.end] }
-}
-
-pub(super) fn forgotten(lba: u64, blocks: u64) -> Record {
-    Record { tag: FORGET, words: [lba, blocks, 0] }
+records! {
+    /// `words[1]` blocks from LBA `words[0]` on were written at the head of the ring.
+    APPEND = 1: appended(lba: u64, blocks: u64) -> [lba, blocks, 0];
+    /// Of region `words[0]` the blocks from offset `words[1]` up to `words[2]` are in the spare place.
+    REFRESH = 2: refreshed(region: u64, part: &Range<u64>) -> [region, part.start, part.end];
+    /// `words[1]` blocks from LBA `words[0]` on were discarded.
+    FORGET = 3: forgotten(lba: u64, blocks: u64) -> [lba, blocks, 0];
+    /// Checkpoint: the ring's tail is at `words[0]`, `words[1]` positions are used.
+    RING = 4;
+    /// Checkpoint: an entry: first LBA, blocks, position.
+    ENTRY = 5;
+    /// Checkpoint: the ring holds the newest copy: first LBA, blocks, position.
+    CACHED = 6;
+    /// Checkpoint: region `words[0]` is in place `words[1]`.
+    PLACE = 7;
+    /// Checkpoint: the cursor's region and offset, and the spare place.
+    CURSOR = 8;
 }
 
 impl ERegion {

@@ -6,44 +6,41 @@ use crate::parts::units::UnitSpan;
 use smrlab_units::{Blocks, Lba, Pba};
 use std::ops::Range;
 
-/// Band `words[0]`, the next free one, was taken for head `words[1]`.
-const OPEN: u32 = 1;
-/// The host's units from `words[0]` on were appended at head `words[2]`. The lower half of `words[1]` is their number; bits
-/// 32 to 47 and 48 to 63 say how many blocks of the first and last unit are not the host's.
-const APPEND: u32 = 2;
-/// `words[1]` units from `words[0]` on moved to head `words[2]`.
-const MOVE: u32 = 3;
-/// The compaction of band `words[0]` begins.
-const CLEAN: u32 = 4;
-/// Band `words[0]` has nothing live and is free.
-const FREE: u32 = 5;
-/// Blocks `words[0]`, `words[1]` in number, were discarded.
-const DISCARD: u32 = 6;
-/// Checkpoint: the host has written `words[0]` units.
-const CLOCK: u32 = 7;
-/// Checkpoint, behind the map: band `words[0]` was taken for head `words[1]`; its youngest data are of `words[2]`.
-const BAND: u32 = 8;
-
-/// The slots up to the one with block `words[0]` are written, more than are known of: nothing is live in the others.
-const SKIP: u32 = 9;
-
-/// The host's unit `words[0]` went to the next free place for random access; `words[1]` as the bits of [`APPEND`] say.
-const PLACE: u32 = 10;
-/// Blocks `words[0]`, `words[1]` in number, were written in their places.
-const UPDATE: u32 = 11;
-/// Unit `words[0]` moved from its place to head `words[1]`.
-const DEMOTE: u32 = 12;
-/// The hand passed `words[0]` places.
-const PASS: u32 = 13;
-/// Checkpoint: places from `words[0]` up to `words[1]` were written since the hand passed.
-const RECENT: u32 = 14;
-/// Checkpoint: a record of the free places, with this in its tag beside its own.
-const PLACES: u32 = 0x1_0000;
-const HALF: u64 = 0xffff_ffff;
-
-pub(super) fn opened(band: u32, head: u32) -> Record {
-    Record { tag: OPEN, words: [u64::from(band), u64::from(head), 0] }
+records! {
+    /// Band `words[0]`, the next free one, was taken for head `words[1]`.
+    OPEN = 1: opened(band: u32, head: u32) -> [u64::from(band), u64::from(head), 0];
+    /// The host's units from `words[0]` on were appended at head `words[2]`. The lower half of `words[1]` is their number; bits
+    /// 32 to 47 and 48 to 63 say how many blocks of the first and last unit are not the host's.
+    APPEND = 2;
+    /// `words[1]` units from `words[0]` on moved to head `words[2]`.
+    MOVE = 3: moved(unit: u64, units: u64, head: u32) -> [unit, units, u64::from(head)];
+    /// The compaction of band `words[0]` begins.
+    CLEAN = 4: cleaning(band: u32) -> [u64::from(band), 0, 0];
+    /// Band `words[0]` has nothing live and is free.
+    FREE = 5: freed(band: u32) -> [u64::from(band), 0, 0];
+    /// Blocks `words[0]`, `words[1]` in number, were discarded.
+    DISCARD = 6: discarded(lba: Lba, blocks: Blocks) -> [lba.0, blocks.0, 0];
+    /// Checkpoint: the host has written `words[0]` units.
+    CLOCK = 7;
+    /// Checkpoint, behind the map: band `words[0]` was taken for head `words[1]`; its youngest data are of `words[2]`.
+    BAND = 8;
+    /// The slots up to the one with block `words[0]` are written, more than are known of: nothing is live in the others.
+    SKIP = 9;
+    /// The host's unit `words[0]` went to the next free place for random access; `words[1]` as the bits of [`APPEND`] say.
+    PLACE = 10;
+    /// Blocks `words[0]`, `words[1]` in number, were written in their places.
+    UPDATE = 11: updated(lba: u64, blocks: Blocks) -> [lba, blocks.0, 0];
+    /// Unit `words[0]` moved from its place to head `words[1]`.
+    DEMOTE = 12: demoted(unit: u64, head: u32) -> [unit, u64::from(head), 0];
+    /// The hand passed `words[0]` places.
+    PASS = 13: passed(places: u32) -> [u64::from(places), 0, 0];
+    /// Checkpoint: places from `words[0]` up to `words[1]` were written since the hand passed.
+    RECENT = 14: recent(places: &Range<u64>) -> [places.start, places.end, 0];
+    /// Checkpoint: a record of the free places, with this in its tag beside its own.
+    PLACES = 0x1_0000;
 }
+
+const HALF: u64 = 0xffff_ffff;
 
 pub(super) fn appended(span: &UnitSpan, units: Range<u64>, head: u32) -> Record {
     let before = if units.start == span.first { span.before } else { 0 };
@@ -52,40 +49,8 @@ pub(super) fn appended(span: &UnitSpan, units: Range<u64>, head: u32) -> Record 
     Record { tag: APPEND, words: [units.start, count, u64::from(head)] }
 }
 
-pub(super) fn moved(unit: u64, units: u64, head: u32) -> Record {
-    Record { tag: MOVE, words: [unit, units, u64::from(head)] }
-}
-
-pub(super) fn cleaning(band: u32) -> Record {
-    Record { tag: CLEAN, words: [u64::from(band), 0, 0] }
-}
-
-pub(super) fn freed(band: u32) -> Record {
-    Record { tag: FREE, words: [u64::from(band), 0, 0] }
-}
-
-pub(super) fn discarded(lba: Lba, blocks: Blocks) -> Record {
-    Record { tag: DISCARD, words: [lba.0, blocks.0, 0] }
-}
-
 pub(super) fn placed(span: &UnitSpan, unit: u64) -> Record {
     Record { tag: PLACE, ..appended(span, unit..unit + 1, 0) }
-}
-
-pub(super) fn updated(lba: u64, blocks: Blocks) -> Record {
-    Record { tag: UPDATE, words: [lba, blocks.0, 0] }
-}
-
-pub(super) fn demoted(unit: u64, head: u32) -> Record {
-    Record { tag: DEMOTE, words: [unit, u64::from(head), 0] }
-}
-
-pub(super) fn passed(places: u32) -> Record {
-    Record { tag: PASS, words: [u64::from(places), 0, 0] }
-}
-
-pub(super) fn recent(places: &Range<u64>) -> Record {
-    Record { tag: RECENT, words: [places.start, places.end, 0] }
 }
 
 pub(super) fn recent_of(record: &Record) -> Option<Range<u64>> {

@@ -3,25 +3,15 @@
 use super::Smart;
 use crate::Record;
 
-/// Track `words[0]` was written to row `words[1]` for the first time, or was moved there by a gathering.
-const PLACED: u32 = 1;
-/// Track `words[0]` went to row `words[1]` because it was updated.
-const MOVED: u32 = 2;
-/// Nothing of track `words[0]` holds data any more.
-const EMPTIED: u32 = 3;
-/// Checkpoint: the cursor of pool `words[0]` is at row `words[1]`.
-const CURSOR: u32 = 4;
-
-pub(super) fn placed(track: u64, row: u64) -> Record {
-    Record { tag: PLACED, words: [track, row, 0] }
-}
-
-pub(super) fn moved(track: u64, row: u64) -> Record {
-    Record { tag: MOVED, words: [track, row, 0] }
-}
-
-pub(super) fn emptied(track: u64) -> Record {
-    Record { tag: EMPTIED, words: [track, 0, 0] }
+records! {
+    /// Track `words[0]` was written to row `words[1]` for the first time, or was moved there by a gathering.
+    PLACED = 1: placed(track: u64, row: u64) -> [track, row, 0];
+    /// Track `words[0]` went to row `words[1]` because it was updated.
+    MOVED = 2: moved(track: u64, row: u64) -> [track, row, 0];
+    /// Nothing of track `words[0]` holds data any more.
+    EMPTIED = 3: emptied(track: u64) -> [track, 0, 0];
+    /// Checkpoint: the cursor of pool `words[0]` is at row `words[1]`.
+    CURSOR = 4;
 }
 
 impl Smart {

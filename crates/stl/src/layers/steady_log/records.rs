@@ -4,47 +4,25 @@ use super::{BandState, HOST, SteadyLog, Victim};
 use crate::Record;
 use std::ops::Range;
 
-/// Band `words[0]`, the next free one, was taken for head `words[1]`.
-const OPEN: u32 = 1;
-/// `words[1]` blocks from `words[0]` on were appended at head `words[2]`.
-const APPEND: u32 = 2;
-/// The cleaning of band `words[0]` begins.
-const BEGIN: u32 = 3;
-/// Nothing in band `words[0]` before offset `words[1]` is live any more.
-const PASS: u32 = 4;
-/// Band `words[0]` has nothing live and is free.
-const FREE: u32 = 5;
-/// Blocks `words[0]`, `words[1]` in number, were discarded.
-const DISCARD: u32 = 6;
-/// Checkpoint, behind the map: band `words[0]` is in use; where `words[1]` is above 0, by the head of one less.
-const BAND: u32 = 7;
-/// Checkpoint: band `words[0]` is being cleaned, `words[1]` as [`PASS`] says, and `words[2]` were dead at first.
-const VICTIM: u32 = 8;
-/// Checkpoint: the debt, as its bits.
-const DEBT: u32 = 9;
-
-pub(super) fn opened(band: u32, head: usize) -> Record {
-    Record { tag: OPEN, words: [u64::from(band), head as u64, 0] }
-}
-
-pub(super) fn appended(lbas: &Range<u64>, head: usize) -> Record {
-    Record { tag: APPEND, words: [lbas.start, lbas.end - lbas.start, head as u64] }
-}
-
-pub(super) fn begun(band: u32) -> Record {
-    Record { tag: BEGIN, words: [u64::from(band), 0, 0] }
-}
-
-pub(super) fn passed(band: u32, end: u64) -> Record {
-    Record { tag: PASS, words: [u64::from(band), end, 0] }
-}
-
-pub(super) fn freed(band: u32) -> Record {
-    Record { tag: FREE, words: [u64::from(band), 0, 0] }
-}
-
-pub(super) fn discarded(lbas: &Range<u64>) -> Record {
-    Record { tag: DISCARD, words: [lbas.start, lbas.end - lbas.start, 0] }
+records! {
+    /// Band `words[0]`, the next free one, was taken for head `words[1]`.
+    OPEN = 1: opened(band: u32, head: usize) -> [u64::from(band), head as u64, 0];
+    /// `words[1]` blocks from `words[0]` on were appended at head `words[2]`.
+    APPEND = 2: appended(lbas: &Range<u64>, head: usize) -> [lbas.start, lbas.end - lbas.start, head as u64];
+    /// The cleaning of band `words[0]` begins.
+    BEGIN = 3: begun(band: u32) -> [u64::from(band), 0, 0];
+    /// Nothing in band `words[0]` before offset `words[1]` is live any more.
+    PASS = 4: passed(band: u32, end: u64) -> [u64::from(band), end, 0];
+    /// Band `words[0]` has nothing live and is free.
+    FREE = 5: freed(band: u32) -> [u64::from(band), 0, 0];
+    /// Blocks `words[0]`, `words[1]` in number, were discarded.
+    DISCARD = 6: discarded(lbas: &Range<u64>) -> [lbas.start, lbas.end - lbas.start, 0];
+    /// Checkpoint, behind the map: band `words[0]` is in use; where `words[1]` is above 0, by the head of one less.
+    BAND = 7;
+    /// Checkpoint: band `words[0]` is being cleaned, `words[1]` as [`PASS`] says, and `words[2]` were dead at first.
+    VICTIM = 8;
+    /// Checkpoint: the debt, as its bits.
+    DEBT = 9;
 }
 
 impl SteadyLog {

@@ -4,25 +4,15 @@ use super::{Held, VirtualGuard};
 use crate::Record;
 use crate::parts::rows::Row;
 
-/// Row `words[0]` went to slot `words[1]`, the next free one.
-const AWAY: u32 = 1;
-/// Row `words[0]` is at home again, or holds nothing.
-const HOME: u32 = 2;
-/// The cleaning of band `words[0]` begins.
-const CLEAN: u32 = 3;
-/// Checkpoint: row `words[0]` is in slot `words[1]`; they come in the order in which they went there.
-const HELD: u32 = 4;
-
-pub(super) fn away(row: Row, slot: u32) -> Record {
-    Record { tag: AWAY, words: [row.0, u64::from(slot), 0] }
-}
-
-pub(super) fn home(row: Row) -> Record {
-    Record { tag: HOME, words: [row.0, 0, 0] }
-}
-
-pub(super) fn cleaning(band: u64) -> Record {
-    Record { tag: CLEAN, words: [band, 0, 0] }
+records! {
+    /// Row `words[0]` went to slot `words[1]`, the next free one.
+    AWAY = 1: away(row: Row, slot: u32) -> [row.0, u64::from(slot), 0];
+    /// Row `words[0]` is at home again, or holds nothing.
+    HOME = 2: home(row: Row) -> [row.0, 0, 0];
+    /// The cleaning of band `words[0]` begins.
+    CLEAN = 3: cleaning(band: u64) -> [band, 0, 0];
+    /// Checkpoint: row `words[0]` is in slot `words[1]`; they come in the order in which they went there.
+    HELD = 4;
 }
 
 impl VirtualGuard {
