@@ -12,7 +12,7 @@ use crate::{
     TranslationLayer,
 };
 use smrlab_disk::{Geometry, RandomAccess};
-use smrlab_units::{Blocks, Dir, Lba, Pba, SimTime, Zone, ZoneCondition};
+use smrlab_units::{Blocks, Dir, Lba, Pba, SimTime, Zone, ZoneCondition, forward};
 use std::ops::Range;
 
 /// Records in a block of 512 bytes.
@@ -173,40 +173,32 @@ impl OnMedia {
 }
 
 impl TranslationLayer for OnMedia {
-    fn host_blocks(&self) -> Blocks {
-        self.inner.host_blocks()
+    forward! { inner:
+        fn host_blocks(&self) -> Blocks;
+        fn locate(&self, request: &HostRequest) -> Option<(Pba, Dir)>;
+        fn admit(&mut self, request: &HostRequest) -> Result<Range<u64>, (Refusal, Lba)>;
+        fn power_lost(&mut self);
+        fn background_after(&self) -> Option<SimTime>;
+        fn background_end(&mut self, end: StepEnd);
+        fn durable(&mut self);
+        fn checkpoint(&self, out: &mut dyn FnMut(Record));
+        fn allocated(&self, lba: Lba, blocks: Blocks, out: &mut dyn FnMut(Range<u64>));
+        fn heeds_head(&self) -> bool;
+        fn head(&mut self, next: Pba);
+        fn prefetch(&self, request: &HostRequest);
+        fn zones(&self, from: Lba, out: &mut dyn FnMut(&Zone) -> bool);
+        fn readable(&self, lba: Lba, blocks: Blocks) -> Result<(), (Refusal, Lba)>;
+        fn facts(&self) -> Facts<'_>;
+        fn location_reach(&self) -> Option<Blocks>;
+        fn map_bytes(&self) -> u64;
     }
 
     fn submit(&mut self, now: SimTime, request: &HostRequest, plan: &mut Plan) {
         self.planned(plan, |inner, plan| inner.submit(now, request, plan));
     }
 
-    fn locate(&self, request: &HostRequest) -> Option<(Pba, Dir)> {
-        self.inner.locate(request)
-    }
-
-    fn admit(&mut self, request: &HostRequest) -> Result<Range<u64>, (Refusal, Lba)> {
-        self.inner.admit(request)
-    }
-
-    fn power_lost(&mut self) {
-        self.inner.power_lost();
-    }
-
-    fn background_after(&self) -> Option<SimTime> {
-        self.inner.background_after()
-    }
-
     fn background(&mut self, now: SimTime, plan: &mut Plan) {
         self.planned(plan, |inner, plan| inner.background(now, plan));
-    }
-
-    fn background_end(&mut self, end: StepEnd) {
-        self.inner.background_end(end);
-    }
-
-    fn durable(&mut self) {
-        self.inner.durable();
     }
 
     fn recover(&mut self, records: &mut dyn Iterator<Item = Record>, plan: &mut Plan) {
@@ -214,50 +206,10 @@ impl TranslationLayer for OnMedia {
         self.checkpoint_to(plan);
     }
 
-    fn checkpoint(&self, out: &mut dyn FnMut(Record)) {
-        self.inner.checkpoint(out);
-    }
-
-    fn allocated(&self, lba: Lba, blocks: Blocks, out: &mut dyn FnMut(Range<u64>)) {
-        self.inner.allocated(lba, blocks, out);
-    }
-
-    fn heeds_head(&self) -> bool {
-        self.inner.heeds_head()
-    }
-
-    fn head(&mut self, next: Pba) {
-        self.inner.head(next);
-    }
-
-    fn prefetch(&self, request: &HostRequest) {
-        self.inner.prefetch(request);
-    }
-
-    fn zones(&self, from: Lba, out: &mut dyn FnMut(&Zone) -> bool) {
-        self.inner.zones(from, out);
-    }
-
-    fn readable(&self, lba: Lba, blocks: Blocks) -> Result<(), (Refusal, Lba)> {
-        self.inner.readable(lba, blocks)
-    }
-
     fn fail_zone(&mut self, zone: Lba, condition: ZoneCondition, plan: &mut Plan) -> bool {
         let mut failed = false;
         self.planned(plan, |inner, plan| failed = inner.fail_zone(zone, condition, plan));
         failed
-    }
-
-    fn facts(&self) -> Facts<'_> {
-        self.inner.facts()
-    }
-
-    fn location_reach(&self) -> Option<Blocks> {
-        self.inner.location_reach()
-    }
-
-    fn map_bytes(&self) -> u64 {
-        self.inner.map_bytes()
     }
 
     fn counters(&self, out: &mut Counted) {

@@ -3,6 +3,7 @@
 
 mod addr;
 mod counters;
+mod forward;
 pub mod histogram;
 mod named;
 pub mod problems;

@@ -37,7 +37,7 @@ use pages::{Page, Pages};
 use policy::Evict;
 use refused::Refused;
 use smrlab_stl::{Counted, HostRequest};
-use smrlab_units::{Blocks, Lba, SimTime, Zone};
+use smrlab_units::{Blocks, Lba, SimTime, Zone, forward};
 use std::collections::{BTreeSet, VecDeque};
 use std::ops::Range;
 
@@ -276,28 +276,18 @@ impl Cached {
 }
 
 impl Array for Cached {
-    fn host_blocks(&self) -> Blocks {
-        self.inner.host_blocks()
-    }
-
-    fn health(&self, member: MemberId) -> Health {
-        self.inner.health(member)
-    }
-
-    fn rebuildable(&self, member: MemberId) -> bool {
-        self.inner.rebuildable(member)
-    }
-
-    fn unclean(&mut self, stop: Stop, plan: &mut MemberPlan) {
-        self.inner.unclean(stop, plan);
-    }
-
-    fn is_settled(&self) -> bool {
-        self.inner.is_settled()
-    }
-
-    fn reported(&mut self, member: MemberId, zones: &[Zone]) {
-        self.inner.reported(member, zones);
+    forward! { inner:
+        fn host_blocks(&self) -> Blocks;
+        fn health(&self, member: MemberId) -> Health;
+        fn rebuildable(&self, member: MemberId) -> bool;
+        fn unclean(&mut self, stop: Stop, plan: &mut MemberPlan);
+        fn is_settled(&self) -> bool;
+        fn reported(&mut self, member: MemberId, zones: &[Zone]);
+        fn prefetch(&mut self, request: &HostRequest);
+        fn wake_at(&self, idle: Option<SimTime>) -> Option<SimTime>;
+        fn unfinished(&self) -> bool;
+        fn group_blocks(&self) -> Option<Blocks>;
+        fn journal_blocks(&self) -> Blocks;
     }
 
     fn durable(&mut self) {
@@ -317,10 +307,6 @@ impl Array for Cached {
                 None => self.inner.locks(work),
             },
         }
-    }
-
-    fn prefetch(&mut self, request: &HostRequest) {
-        self.inner.prefetch(request);
     }
 
     fn start(&mut self, ticket: Ticket, work: &Work, plan: &mut MemberPlan) {
@@ -361,17 +347,9 @@ impl Array for Cached {
         self.go_on(plan);
     }
 
-    fn wake_at(&self, idle: Option<SimTime>) -> Option<SimTime> {
-        self.inner.wake_at(idle)
-    }
-
     fn wake(&mut self, plan: &mut MemberPlan) {
         self.within(None, plan, |inner, own| inner.wake(own));
         self.go_on(plan);
-    }
-
-    fn unfinished(&self) -> bool {
-        self.inner.unfinished()
     }
 
     fn recover(&mut self, records: &Records, plan: &mut MemberPlan) {
@@ -415,14 +393,6 @@ impl Array for Cached {
             }
         }
         open.into_iter().for_each(out);
-    }
-
-    fn group_blocks(&self) -> Option<Blocks> {
-        self.inner.group_blocks()
-    }
-
-    fn journal_blocks(&self) -> Blocks {
-        self.inner.journal_blocks()
     }
 
     fn map_bytes(&self) -> u64 {

@@ -4,7 +4,7 @@ use super::disks::Disks;
 use super::rebuild::{Order, Rebuild};
 use crate::{Array, End, Health, MemberId, MemberPlan, Phase, Records, Ticket, Work};
 use smrlab_stl::{HostRequest, Refusal};
-use smrlab_units::{Blocks, HostOp, Lba, SimTime};
+use smrlab_units::{Blocks, HostOp, Lba, SimTime, forward};
 
 /// A piece of a request on one member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,6 +76,11 @@ pub fn ask(all: &mut [Extent], ticket: Ticket, request: &HostRequest, plan: &mut
 }
 
 impl<M: Map> Array for Mapped<M> {
+    forward! { disks:
+        fn failed(&mut self, member: MemberId, plan: &mut MemberPlan);
+        fn health(&self, member: MemberId) -> Health;
+    }
+
     fn host_blocks(&self) -> Blocks {
         self.map.host_blocks()
     }
@@ -104,14 +109,6 @@ impl<M: Map> Array for Mapped<M> {
             Some(why) => plan.refuse(phase.ticket, why),
             None => plan.end(phase.ticket),
         }
-    }
-
-    fn failed(&mut self, member: MemberId, plan: &mut MemberPlan) {
-        self.disks.failed(member, plan);
-    }
-
-    fn health(&self, member: MemberId) -> Health {
-        self.disks.health(member)
     }
 
     fn recover(&mut self, records: &Records, _: &mut MemberPlan) {

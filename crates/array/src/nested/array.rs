@@ -3,16 +3,16 @@
 use super::{Above, Doing, Nested, Queued, Task, Within, state};
 use crate::{Array, Health, Locks, MemberId, MemberPlan, Phase, Records, Stop, Ticket, Work};
 use smrlab_stl::{Counted, HostRequest, Refusal};
-use smrlab_units::{Blocks, Lba, SimTime, Zone};
+use smrlab_units::{Blocks, Lba, SimTime, Zone, forward};
 use std::ops::Range;
 
 impl Array for Nested {
-    fn host_blocks(&self) -> Blocks {
-        self.above.host_blocks()
-    }
-
-    fn spaces(&self) -> u16 {
-        self.above.spaces()
+    forward! { above:
+        fn host_blocks(&self) -> Blocks;
+        fn spaces(&self) -> u16;
+        fn prefetch(&mut self, request: &HostRequest);
+        fn allocated(&self, lba: Lba, blocks: Blocks, out: &mut dyn FnMut(Range<u64>));
+        fn counters(&self, out: &mut Counted);
     }
 
     fn locks(&self, work: &Work) -> Locks {
@@ -23,10 +23,6 @@ impl Array for Nested {
             None => return self.above.locks(work),
         };
         Locks { stripes: self.shape.stripes(at, &locks.stripes), ..locks }
-    }
-
-    fn prefetch(&mut self, request: &HostRequest) {
-        self.above.prefetch(request);
     }
 
     fn start(&mut self, ticket: Ticket, work: &Work, plan: &mut MemberPlan) {
@@ -170,16 +166,8 @@ impl Array for Nested {
         }
     }
 
-    fn allocated(&self, lba: Lba, blocks: Blocks, out: &mut dyn FnMut(Range<u64>)) {
-        self.above.allocated(lba, blocks, out);
-    }
-
     fn map_bytes(&self) -> u64 {
         self.above.map_bytes() + self.within.iter().map(|member| member.array.map_bytes()).sum::<u64>()
-    }
-
-    fn counters(&self, out: &mut Counted) {
-        self.above.counters(out);
     }
 
     fn members(&self) -> Vec<&dyn Array> {

@@ -3,6 +3,7 @@
 use super::Store;
 use super::header::StoreDir;
 use crate::error::Result;
+use smrlab_units::forward;
 
 /// A store that keeps its directory locked for as long as it is used.
 pub struct Locked {
@@ -18,19 +19,11 @@ impl Locked {
 }
 
 impl Store for Locked {
-    fn read(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
-        self.store.read(offset, buf)
-    }
-    fn write(&self, offset: u64, buf: &[u8]) -> Result<()> {
-        self.store.write(offset, buf)
-    }
-    fn zero(&self, offset: u64, len: u64) -> Result<()> {
-        self.store.zero(offset, len)
-    }
-    fn sync(&self) -> Result<()> {
-        self.store.sync()
-    }
-    fn starts_zeroed(&self) -> bool {
-        self.store.starts_zeroed()
+    forward! { store:
+        fn read(&self, offset: u64, buf: &mut [u8]) -> Result<()>;
+        fn write(&self, offset: u64, buf: &[u8]) -> Result<()>;
+        fn zero(&self, offset: u64, len: u64) -> Result<()>;
+        fn sync(&self) -> Result<()>;
+        fn starts_zeroed(&self) -> bool;
     }
 }

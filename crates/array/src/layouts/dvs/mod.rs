@@ -40,7 +40,7 @@ use operation::{Operation, Purpose, Task, WriteOp};
 use pack::Packer;
 use shape::Shape;
 use smrlab_stl::{Counted, HostRequest, Refusal};
-use smrlab_units::{Blocks, HostOp, Lba, SimTime};
+use smrlab_units::{Blocks, HostOp, Lba, SimTime, forward};
 use std::collections::BTreeSet;
 use std::ops::Range;
 use tables::DirtyTables;
@@ -221,6 +221,12 @@ impl Dvs {
 }
 
 impl Array for Dvs {
+    forward! { disks:
+        fn failed(&mut self, member: MemberId, plan: &mut MemberPlan);
+        fn rebuildable(&self, member: MemberId) -> bool;
+        fn health(&self, member: MemberId) -> Health;
+    }
+
     fn host_blocks(&self) -> Blocks {
         Blocks(self.shape.groups * self.shape.logical * self.shape.chunk)
     }
@@ -297,10 +303,6 @@ impl Array for Dvs {
         }
     }
 
-    fn failed(&mut self, member: MemberId, plan: &mut MemberPlan) {
-        self.disks.failed(member, plan);
-    }
-
     fn replaced(&mut self, member: MemberId, plan: &mut MemberPlan) {
         let (rebuild, empty) = (self.rebuilds(plan.now()), self.empty_groups());
         let begun = |disk| {
@@ -310,14 +312,6 @@ impl Array for Dvs {
         };
         self.disks.replace(member, begun, plan);
         self.tables_gone(plan.now(), u64::from(member.0));
-    }
-
-    fn rebuildable(&self, member: MemberId) -> bool {
-        self.disks.rebuildable(member)
-    }
-
-    fn health(&self, member: MemberId) -> Health {
-        self.disks.health(member)
     }
 
     fn wake_at(&self, idle: Option<SimTime>) -> Option<SimTime> {

@@ -28,7 +28,7 @@ use crate::{Array, Health, Locks, MemberId, MemberPlan, Phase, Records, Ticket, 
 use records::{DISKS, Event};
 use shape::Shape;
 use smrlab_stl::{Counted, HostRequest, Refusal};
-use smrlab_units::{Blocks, HostOp, Lba, SimTime, Zone, ZoneKind, counters};
+use smrlab_units::{Blocks, HostOp, Lba, SimTime, Zone, ZoneKind, counters, forward};
 use std::collections::{BTreeSet, VecDeque};
 use std::ops::Range;
 use table::Table;
@@ -202,6 +202,12 @@ impl FullStripe {
 }
 
 impl Array for FullStripe {
+    forward! { disks:
+        fn failed(&mut self, member: MemberId, plan: &mut MemberPlan);
+        fn rebuildable(&self, member: MemberId) -> bool;
+        fn health(&self, member: MemberId) -> Health;
+    }
+
     fn host_blocks(&self) -> Blocks {
         Blocks(self.shape.logical * self.shape.chunk)
     }
@@ -287,20 +293,8 @@ impl Array for FullStripe {
         self.go_on(plan);
     }
 
-    fn failed(&mut self, member: MemberId, plan: &mut MemberPlan) {
-        self.disks.failed(member, plan);
-    }
-
     fn replaced(&mut self, member: MemberId, plan: &mut MemberPlan) {
         self.replace(member, plan);
-    }
-
-    fn rebuildable(&self, member: MemberId) -> bool {
-        self.disks.rebuildable(member)
-    }
-
-    fn health(&self, member: MemberId) -> Health {
-        self.disks.health(member)
     }
 
     fn reported(&mut self, member: MemberId, zones: &[Zone]) {

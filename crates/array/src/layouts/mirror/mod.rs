@@ -14,7 +14,7 @@ use crate::tickets::Tickets;
 use crate::{Array, End, Health, Locks, MemberId, MemberPlan, Phase, Records, Stop, Ticket, Work};
 use shape::{Copied, Shape};
 use smrlab_stl::{Cause, Counted, HostRequest, Refusal};
-use smrlab_units::{Blocks, HostOp, Lba, SimTime};
+use smrlab_units::{Blocks, HostOp, Lba, SimTime, forward};
 use std::ops::Range;
 
 /// Which copy is read.
@@ -295,6 +295,12 @@ impl Mirror {
 }
 
 impl Array for Mirror {
+    forward! { disks:
+        fn failed(&mut self, member: MemberId, plan: &mut MemberPlan);
+        fn rebuildable(&self, member: MemberId) -> bool;
+        fn health(&self, member: MemberId) -> Health;
+    }
+
     fn host_blocks(&self) -> Blocks {
         Blocks(self.shape.chunks() * self.shape.chunk)
     }
@@ -356,21 +362,9 @@ impl Array for Mirror {
         plan.end(ticket);
     }
 
-    fn failed(&mut self, member: MemberId, plan: &mut MemberPlan) {
-        self.disks.failed(member, plan);
-    }
-
     fn replaced(&mut self, member: MemberId, plan: &mut MemberPlan) {
         let (settings, rows, now) = (self.rebuild, self.shape.rows, plan.now());
         self.disks.replace(member, |disk| settings.begin(disk, rows, now), plan);
-    }
-
-    fn rebuildable(&self, member: MemberId) -> bool {
-        self.disks.rebuildable(member)
-    }
-
-    fn health(&self, member: MemberId) -> Health {
-        self.disks.health(member)
     }
 
     fn wake_at(&self, _: Option<SimTime>) -> Option<SimTime> {

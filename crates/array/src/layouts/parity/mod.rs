@@ -31,7 +31,7 @@ use method::Preference;
 use operation::{Operation, Task, WriteOp, WritePhase};
 use rows::Rows;
 use smrlab_stl::{Counted, HostRequest, Refusal};
-use smrlab_units::{Blocks, HostOp, SimTime, counters};
+use smrlab_units::{Blocks, HostOp, SimTime, counters, forward};
 
 /// The first of four tags of records about disks.
 const DISKS: u32 = 1;
@@ -191,6 +191,11 @@ impl Parity {
 }
 
 impl Array for Parity {
+    forward! { disks:
+        fn rebuildable(&self, member: MemberId) -> bool;
+        fn health(&self, member: MemberId) -> Health;
+    }
+
     fn host_blocks(&self) -> Blocks {
         Blocks(self.rows.rows * self.rows.host_blocks())
     }
@@ -251,14 +256,6 @@ impl Array for Parity {
     fn replaced(&mut self, member: MemberId, plan: &mut MemberPlan) {
         let rebuild = self.rebuilds(plan.now());
         self.disks.replace(member, rebuild, plan);
-    }
-
-    fn rebuildable(&self, member: MemberId) -> bool {
-        self.disks.rebuildable(member)
-    }
-
-    fn health(&self, member: MemberId) -> Health {
-        self.disks.health(member)
     }
 
     fn wake_at(&self, _: Option<SimTime>) -> Option<SimTime> {

@@ -15,7 +15,7 @@ use smrlab_stl::walk::Step;
 use smrlab_stl::{
     Cause, Counted, Endpoint, HostRequest, OpId, Piece, Plan, Record, Refusal, TranslationLayer,
 };
-use smrlab_units::{Blocks, Dir, HostOp, Lba, Pba, Zone, ZoneAction, ZoneKind};
+use smrlab_units::{Blocks, Dir, HostOp, Lba, Pba, Zone, ZoneAction, ZoneKind, forward};
 use std::collections::VecDeque;
 use std::ops::Range;
 
@@ -194,8 +194,11 @@ impl crate::Change for Kept {
 }
 
 impl Array for ZoneLog {
-    fn host_blocks(&self) -> Blocks {
-        self.layer.host_blocks()
+    forward! { layer:
+        fn host_blocks(&self) -> Blocks;
+        fn prefetch(&mut self, request: &HostRequest);
+        fn allocated(&self, lba: Lba, blocks: Blocks, out: &mut dyn FnMut(Range<u64>));
+        fn map_bytes(&self) -> u64;
     }
 
     fn locks(&self, work: &Work) -> Locks {
@@ -204,10 +207,6 @@ impl Array for ZoneLog {
             Work::Host(r) => Locks { stripes: 0..1, shared: r.op == HostOp::Read },
             Work::Job(_) => Locks { stripes: 0..1, shared: false },
         }
-    }
-
-    fn prefetch(&mut self, request: &HostRequest) {
-        self.layer.prefetch(request);
     }
 
     fn start(&mut self, ticket: Ticket, work: &Work, plan: &mut MemberPlan) {
@@ -280,14 +279,6 @@ impl Array for ZoneLog {
         if self.dead {
             out.push(DEAD, []);
         }
-    }
-
-    fn allocated(&self, lba: Lba, blocks: Blocks, out: &mut dyn FnMut(Range<u64>)) {
-        self.layer.allocated(lba, blocks, out);
-    }
-
-    fn map_bytes(&self) -> u64 {
-        self.layer.map_bytes()
     }
 
     fn counters(&self, out: &mut Counted) {

@@ -4,7 +4,9 @@ use super::table::{Table, ZoneState, at_rest};
 use super::{STATE, condition, record};
 use crate::layers::persistent_cache::PersistentCache;
 use crate::{Counted, Facts, HostRequest, Plan, Record, Refusal, StepEnd, TranslationLayer};
-use smrlab_units::{Blocks, Dir, HostOp, Lba, Pba, SimTime, Zone, ZoneAction, ZoneCondition, ZoneLimits};
+use smrlab_units::{
+    Blocks, Dir, HostOp, Lba, Pba, SimTime, Zone, ZoneAction, ZoneCondition, ZoneLimits, forward,
+};
 use std::collections::BTreeSet;
 use std::ops::{Range, RangeInclusive};
 
@@ -77,6 +79,15 @@ impl HostAware {
 }
 
 impl TranslationLayer for HostAware {
+    forward! { cache:
+        fn locate(&self, r: &HostRequest) -> Option<(Pba, Dir)>;
+        fn background_after(&self) -> Option<SimTime>;
+        fn background(&mut self, now: SimTime, plan: &mut Plan);
+        fn background_end(&mut self, end: StepEnd);
+        fn durable(&mut self);
+        fn allocated(&self, lba: Lba, blocks: Blocks, out: &mut dyn FnMut(Range<u64>));
+    }
+
     fn host_blocks(&self) -> Blocks {
         Blocks(self.table.shape.blocks)
     }
@@ -101,26 +112,6 @@ impl TranslationLayer for HostAware {
         } else if r.op == HostOp::Discard {
             self.leave_non_sequential();
         }
-    }
-
-    fn locate(&self, r: &HostRequest) -> Option<(Pba, Dir)> {
-        self.cache.locate(r)
-    }
-
-    fn background_after(&self) -> Option<SimTime> {
-        self.cache.background_after()
-    }
-
-    fn background(&mut self, now: SimTime, plan: &mut Plan) {
-        self.cache.background(now, plan);
-    }
-
-    fn background_end(&mut self, end: StepEnd) {
-        self.cache.background_end(end);
-    }
-
-    fn durable(&mut self) {
-        self.cache.durable();
     }
 
     /// Write pointers need no records of their own: they follow from those of the data.
@@ -151,10 +142,6 @@ impl TranslationLayer for HostAware {
     fn checkpoint(&self, out: &mut dyn FnMut(Record)) {
         self.table.used().for_each(|(zone, state)| out(record(zone, state)));
         self.cache.checkpoint(out);
-    }
-
-    fn allocated(&self, lba: Lba, blocks: Blocks, out: &mut dyn FnMut(Range<u64>)) {
-        self.cache.allocated(lba, blocks, out);
     }
 
     fn zones(&self, from: Lba, out: &mut dyn FnMut(&Zone) -> bool) {
