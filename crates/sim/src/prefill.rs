@@ -10,6 +10,7 @@ use crate::watch::Watch;
 use order::Rounds;
 use smrlab_blockmap::BlockSet;
 use smrlab_drive::Drive;
+use smrlab_stl::parts::split::unset_runs;
 use smrlab_stl::{Built, HostRequest, Independent};
 use smrlab_units::spec::{Kind, Param, SpecError, Values, split_item};
 use smrlab_units::{Blocks, HostOp, Lba, parse_share};
@@ -74,12 +75,7 @@ pub fn read_first(feed: &mut Feed, spaces: &mut [BlockSet]) -> Result<()> {
             match r.op {
                 HostOp::Write => _ = known.insert(span),
                 HostOp::Read => {
-                    let mut at = known.next_unset(span.start);
-                    while at < span.end {
-                        let end = known.next_set(at).unwrap_or(span.end).min(span.end);
-                        first.insert(at..end);
-                        at = known.next_unset(end);
-                    }
+                    unset_runs(known, span.clone(), &mut |run| _ = first.insert(run));
                     known.insert(span);
                 }
                 _ => {}
