@@ -1,4 +1,5 @@
-//! MODE SENSE and MODE SELECT: the pages of caching and of control. Three of their bits can be changed; nothing is saved.
+//! MODE SENSE and MODE SELECT: the pages of error recovery, caching, control and informational exceptions. Three of their bits can be changed;
+//! nothing is saved.
 
 use crate::command::{Answer, Call};
 use crate::{Sense, number};
@@ -43,10 +44,13 @@ impl Modes {
     }
 }
 
-/// The pages without what can be changed; control: GLTSD (nothing is logged), unrestricted reordering.
-const PAGES: [&[u8]; 2] = [
+/// The pages without what can be changed, ascending. Error recovery: AWRE (what is written can be read again), times of the drive's own. Control:
+/// GLTSD (nothing is logged), unrestricted reordering. Informational exceptions: MRIE 6 (said to who asks for log page 2Fh).
+const PAGES: [&[u8]; 4] = [
+    &[0x01, 0x0a, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0],
     &[0x08, 0x12, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],
     &[0x0a, 0x0a, 0x02, 0x10, 0, 0, 0, 0, 0, 0, 0, 0],
+    &[0x1c, 0x0a, 0, 0x06, 0, 0, 0, 0, 0, 0, 0, 0],
 ];
 
 /// A page with these modes.

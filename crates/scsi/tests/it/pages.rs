@@ -2,7 +2,7 @@
 
 use crate::disk::Memory;
 use smrlab_scsi::says::{self, Pages};
-use smrlab_scsi::{Kind, Sense, ask, execute_absent};
+use smrlab_scsi::{Kind, Modes, Sense, ask, execute_absent};
 
 fn vital(disk: &Memory, code: u8) -> Vec<u8> {
     disk.ask(&ask::inquiry(Some(code), 512)).unwrap()
@@ -102,14 +102,33 @@ fn mode_pages() {
     let caching = disk.ask(&ask::mode_sense(255)).unwrap();
     assert_eq!(caching[..11], [0, 26, 0, 0x10, 0, 0, 0, 0, 0x08, 0x12, 0x04]);
     assert_eq!(ask::caching_page(&caching).unwrap().len(), 20);
-    let all = disk.ask(&[0x1a, 0, 0x3f, 0, 255, 0]).unwrap();
-    assert_eq!(all[..12], [43, 0, 0x10, 8, 0, 0, 4, 0, 0, 0, 2, 0]);
-    assert_eq!((all.len(), all[12], all[32]), (44, 0x08, 0x0a));
-    let changeable = disk.ask(&[0x1a, 8, 0x48, 0, 255, 0]).unwrap();
-    assert_eq!(changeable[4..], [&[0x08, 0x12, 0x04][..], &[0; 17]].concat(), "WCE");
-    let control = disk.ask(&[0x1a, 8, 0x4a, 0, 255, 0]).unwrap();
-    assert_eq!(control[4..], [0x0a, 0x0a, 0x04, 0, 0x08, 0, 0, 0, 0, 0, 0, 0], "D_SENSE, SWP");
-    assert_eq!(disk.ask(&[0x1a, 0, 0xc8, 0, 255, 0]).unwrap_err().code, [0x39, 0], "nothing is saved");
+    // Each page: current, changeable and default values. WCE, D_SENSE and SWP can be changed.
+    disk.modes.set(Modes { write_cache: false, descriptors: true, write_protected: true });
+    let pages: [(u8, usize, [[u8; 3]; 3]); 4] = [
+        (0x01, 12, [[0x80, 0, 0], [0, 0, 0], [0x80, 0, 0]]),
+        (0x08, 20, [[0, 0, 0], [0x04, 0, 0], [0x04, 0, 0]]),
+        (0x0a, 12, [[0x06, 0x10, 0x08], [0x04, 0, 0x08], [0x02, 0x10, 0]]),
+        (0x1c, 12, [[0, 0x06, 0], [0, 0, 0], [0, 0x06, 0]]),
+    ];
+    for control in 0..3 {
+        let mut all = Vec::new();
+        for (code, length, values) in pages {
+            let mut page = vec![0; length];
+            (page[0], page[1]) = (code, length as u8 - 2);
+            page[2..5].copy_from_slice(&values[usize::from(control)]);
+            for subpage in [0, 0xff] {
+                let told = disk.ask(&[0x1a, 8, control << 6 | code, subpage, 255, 0]).unwrap();
+                assert_eq!(told[4..], page, "{control} {code:#x}");
+            }
+            all.extend(page);
+        }
+        let told = disk.ask(&[0x1a, 0, control << 6 | 0x3f, 0, 255, 0]).unwrap();
+        assert_eq!(told, [&[67, 0, 0x90, 8, 0, 0, 4, 0, 0, 0, 2, 0][..], &all].concat());
+    }
+    for code in [0x01, 0x08, 0x0a, 0x1c, 0x3f] {
+        let saved = disk.ask(&[0x1a, 0, 0xc0 | code, 0, 255, 0]);
+        assert_eq!(saved.unwrap_err().code, [0x39, 0], "nothing is saved");
+    }
     assert_eq!(disk.ask(&[0x1a, 0, 0x05, 0, 255, 0]).unwrap_err().field, Some(2));
     assert_eq!(disk.ask(&[0x1a, 0, 0x08, 1, 255, 0]).unwrap_err().field, Some(3));
 }
@@ -217,6 +236,12 @@ fn mode_select_changes_three_bits_and_no_other() {
     assert_eq!(list(&[control(0x06, 0), control(0x06, 1)].concat()), [0x26, 0], "the second page");
     assert_eq!(list(&control(0x06, 0)[..11]), [0x1a, 0]);
     assert_eq!(list(&[0x05, 2, 0, 0]), [0x26, 0], "no such page");
+    for (at, value) in [(2, 0x08), (3, 0x05)] {
+        let mut exceptions = [0x1c, 0x0a, 0, 0x06, 0, 0, 0, 0, 0, 0, 0, 0];
+        assert_eq!(select(&disk, false, &exceptions), Ok(Vec::new()), "as it is");
+        exceptions[at] = value;
+        assert_eq!(list(&exceptions), [0x26, 0], "DEXCPT, MRIE");
+    }
     assert_eq!(disk.tell(&[0x15, 0x10, 0, 0, 3, 0], &[0; 3]).unwrap_err().code, [0x1a, 0]);
     assert_eq!(disk.tell(&[0x15, 0x11, 0, 0, 0, 0], &[]).unwrap_err().field, Some(1), "nothing is saved");
     assert_eq!(disk.modes.get(), held);
