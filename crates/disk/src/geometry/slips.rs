@@ -103,6 +103,7 @@ mod tests {
     fn dense_numbers_skip_exactly_the_list() {
         let s = Slips::of_runs(vec![7..8, 3..4, 4..5, 0..1, 3..4]);
         assert_eq!((s.len(), s.within(4..7).len(), s.within(4..8).len(), s.within(5..7).len()), (4, 1, 2, 0));
+        assert_eq!(s.within(0..12), [0..1, 3..5, 7..8], "those that touch are one");
         let kept: Vec<u64> = (0..12).filter(|r| !s.contains(*r)).collect();
         assert_eq!(kept, [1, 2, 5, 6, 8, 9, 10, 11]);
         for (dense, raw) in kept.iter().enumerate() {

@@ -79,6 +79,16 @@ fn blocks_lie_where_the_layout_puts_them() {
     assert_eq!(d.geometry().blocks(), Blocks(40 - 5 - 1 + 48));
 }
 
+/// Keys are the same in any letters.
+#[test]
+fn letters_of_keys_may_be_large() {
+    let plain = model(9, "9", "7, 38");
+    let large = ["Number of data surfaces", "Head switch time", "Blocks per track", "slips", "Zones"]
+        .into_iter()
+        .fold(plain.clone(), |text, key| text.replace(key, &key.to_uppercase()));
+    assert_eq!(import(&large).unwrap().0.spec(), import(&plain).unwrap().0.spec());
+}
+
 #[test]
 fn times_and_buffer_are_those_of_the_files() {
     let (d, left_out) = import(&model(9, "", "7, 38")).unwrap();

@@ -71,6 +71,18 @@ fn what_is_relative_to_the_size_shrinks_with_it() {
     }
 }
 
+/// What is set aside is counted in rows, of tracks or of whole cylinders: 3 of 32 blocks on each of two surfaces.
+#[test]
+fn what_is_set_aside_is_counted_in_rows() {
+    for (layout, blocks) in [(Layout::Surface, 96), (Layout::Cylinder { alternate: false }, 192)] {
+        let drive = tiny(|s| {
+            s.interference = Interference::blocks(40);
+            (s.geometry.surfaces, s.geometry.layout) = (2, layout);
+        });
+        assert_eq!(drive.with_random_access(3).unwrap().unshingled(), Blocks(blocks), "{layout:?}");
+    }
+}
+
 /// A drive that is cut has the blocks that are asked for, and they lie where they lay, whatever is slipped and left out; cylinders are
 /// counted from the outermost that is left.
 #[test]

@@ -1,12 +1,15 @@
 //! Drive files field by field: what the writer writes, with one thing changed.
 
 use super::{Like, like, load, preset, refused, write};
-use crate::geometry::{Defect, GeometrySpec, Layout, Slip};
+use crate::geometry::tests::naive::any_geometry;
+use crate::geometry::{Defect, GeometrySpec, Layout, REVOLUTION, Slip};
 use crate::interference::{Interference, PhysicalProfile};
+use crate::mechanics::{Distance, SeekCurve};
 use crate::model::fields::fields;
 use crate::model::{
-    BufferSpec, CacheSpec, ControllerSpec, DRIVES, DriveModel, DriveSpec, ReadAhead, WriteBack,
+    BandDefaults, BufferSpec, CacheSpec, ControllerSpec, DRIVES, DriveModel, DriveSpec, ReadAhead, WriteBack,
 };
+use smrlab_units::rng::Rng;
 use smrlab_units::{Blocks, SimTime};
 
 /// A small drive with every table that a file can have, but for the places of other layouts.
@@ -253,4 +256,117 @@ fn each_switch_of_a_buffer_has_its_own_word() {
         text(&spec)
     });
     assert!((1..6).all(|i| !written[..i].contains(&written[i])));
+}
+
+/// A drive of any kind: each number that a file can have, drawn.
+fn any_drive(rng: &mut Rng) -> DriveSpec {
+    let time = |rng: &mut Rng| SimTime(rng.below(9_000_000));
+    let points = |rng: &mut Rng| vec![(1 + rng.below(3), time(rng)), (9, time(rng)), (90, time(rng))];
+    let curve = |rng: &mut Rng| match rng.below(5) {
+        0 => SeekCurve::Constant(time(rng)),
+        1 => SeekCurve::Sqrt { base: time(rng), span: time(rng), full: 0 },
+        2 => SeekCurve::Table(points(rng)),
+        3 => SeekCurve::Nearest { rising: points(rng), falling: points(rng) },
+        _ => SeekCurve::Directed { rising: points(rng), falling: points(rng) },
+    };
+    let (wide, phi) = (2 + rng.below(4) as u32, rng.below(REVOLUTION / 4));
+    let [s_id, s_od] = if rng.one_in(2) { [wide, 1] } else { [1, wide] };
+    let physical = PhysicalProfile { s_id, s_od, phi_cw: phi / 3, phi_ccw: phi, wave: 0 };
+    let interference = match rng.below(3) {
+        0 => Interference::blocks(1 + rng.below(9)),
+        _ => Interference::Physical(physical),
+    };
+    let mut geometry = any_geometry(rng);
+    geometry.toward = interference.toward();
+    for angle in geometry.groups.iter_mut().flat_map(|g| [&mut g.start, &mut g.step]) {
+        *angle -= *angle % 60_000;
+    }
+    for angle in geometry.runs.iter_mut().flat_map(|r| [&mut r.start, &mut r.step]) {
+        *angle -= *angle % 60_000;
+    }
+    let mut spec = DriveSpec { geometry, interference, ..preset("tiny").spec().clone() };
+    spec.counted = rng.one_in(2).then(|| Blocks(1 + rng.below(5)));
+    spec.bands = BandDefaults {
+        tracks: Some(1 + rng.below(9)),
+        random_access: 0,
+        blocks: Some(Blocks(rng.below(99))),
+    };
+    let m = &mut spec.mechanics;
+    (m.rpm, m.read_seek, m.write_seek) = (3000 + rng.below(9000) as u32, curve(rng), curve(rng));
+    m.distance = if rng.one_in(2) { Distance::Blocks } else { Distance::Cylinders };
+    (m.head_switch, m.write_settle) = (time(rng), time(rng));
+    (m.read_overhead, m.write_overhead) = (time(rng), time(rng));
+    m.write_head_switch = rng.one_in(2).then(|| time(rng));
+    m.rate = rng.one_in(2).then(|| 1 + rng.below(1 << 30));
+    let times = [(); 15].map(|()| time(rng));
+    let on = [(); 6].map(|()| rng.one_in(2));
+    let buffer = BufferSpec {
+        segments: 9 + rng.below(9) as u32,
+        segment_blocks: 1 + rng.below(99) as u32,
+        write_segments: 1 + rng.below(9) as u32,
+        read_ahead: [ReadAhead::Off, ReadAhead::Track, ReadAhead::Cylinder, ReadAhead::TwoTracks]
+            [rng.below(4) as usize],
+        read_ahead_blocks: rng.below(99) as u32,
+        keeps_requested: on[0],
+        passing: on[1],
+        ahead_on_hit: on[2],
+        zero_latency: [on[3], on[4]],
+        write_back: [WriteBack::Off, WriteBack::Append, WriteBack::On][rng.below(3) as usize],
+        written_hits: on[5],
+    };
+    spec.controller = Some(ControllerSpec::of_overheads(times, rng.below(1001) as u32, buffer));
+    spec.cache = Some(any_cache(rng));
+    spec
+}
+
+fn any_cache(rng: &mut Rng) -> CacheSpec {
+    let blocks = |rng: &mut Rng| rng.one_in(2).then(|| Blocks(rng.below(1 << 30)));
+    let count = |rng: &mut Rng| rng.one_in(2).then(|| rng.below(1 << 30));
+    let real = |rng: &mut Rng| rng.one_in(2).then(|| rng.unit());
+    let time = |rng: &mut Rng| rng.one_in(2).then(|| SimTime(rng.below(1 << 30)));
+    let on = |rng: &mut Rng| rng.one_in(2).then(|| rng.one_in(2));
+    CacheSpec {
+        log: blocks(rng),
+        slot_tracks: real(rng),
+        packet: blocks(rng),
+        overhead: blocks(rng),
+        map_trigger: count(rng),
+        map_limit: count(rng),
+        commit_turns: real(rng),
+        commit_rate: count(rng),
+        commit_overhead: time(rng),
+        journal_every: count(rng),
+        journal: time(rng),
+        round_bands: count(rng),
+        collect_turns: real(rng),
+        memory: blocks(rng),
+        idle: time(rng),
+        bypass: on(rng),
+        whole_bands: on(rng),
+        read_late: blocks(rng),
+        one_place: count(rng),
+    }
+}
+
+/// A file that does not say whether what was asked for stays in the buffer means that it does not.
+#[test]
+fn what_a_buffer_keeps_may_be_left_out() {
+    let mut spec = rich();
+    let keeps =
+        |text: &str| DriveModel::from_toml(text).unwrap().spec().controller.unwrap().buffer.keeps_requested;
+    spec.controller.as_mut().unwrap().buffer.keeps_requested = true;
+    let said = text(&spec);
+    assert!(keeps(&said) && !keeps(&said.replace("keeps_requested = \"on\"\n", "")));
+}
+
+#[test]
+fn any_drive_is_read_as_it_is_written() {
+    let (mut rng, mut read) = (Rng::new(11), 0);
+    while read < 100 {
+        let Ok(drive) = DriveModel::new(any_drive(&mut rng), Vec::new()) else { continue };
+        read += 1;
+        let text = text(drive.spec());
+        let again = DriveModel::from_toml(&text).unwrap_or_else(|e| panic!("{e}\n{text}"));
+        assert_eq!(again.spec(), drive.spec(), "{text}");
+    }
 }
