@@ -102,6 +102,15 @@ def test_file_systems_on_zones_with_gaps_between_them(guest: tuple[Guest, Device
 
 
 @pytest.mark.full
+def test_zbd_and_a_part_of_a_disk(guest: tuple[Guest, Device, Answers]) -> None:
+    need("zbd", "dmsetup")
+    machine, device, _ = guest
+    zones = device.ask("zones")["zones"]
+    first = sum(z["conventional"] for z in zones)
+    machine.run("tools.sh", 120, ZONES=len(zones), FIRST=first, SECTORS=zones[first]["blocks"])
+
+
+@pytest.mark.full
 def test_zones_that_fail_below_a_file_system(guest: tuple[Guest, Device, Answers]) -> None:
     machine, device, _ = guest
     zones = device.ask("zones")["zones"]
