@@ -95,13 +95,17 @@ def iolog(writes: Iterable[tuple[int, int]]) -> str:
     return "\n".join(["fio version 2 iolog", "/dev/dm-0 add", "/dev/dm-0 open", *lines, "/dev/dm-0 close", ""])
 
 
-def kernels(capture: Path, conventional: int, metadata: int) -> Asked:
+def placed(workload: Workload) -> list[tuple[int, int]]:
+    """The writes as a drive sees them: first block within the zone, and blocks."""
+    return [(at // 512 % ZONE, length // 512) for at, length in requests(workload)]
+
+
+def kernels(capture: Path, workload: Workload, conventional: int, metadata: int) -> Asked:
     """What the kernel asked for, from the drive's record.
 
-    Its host only writes: what is read behind the metadata is reclaimed. Each of its requests is one
-    write of the kernel's.
+    Its host's requests come in order, each as one write; what else is read or written behind the metadata is reclaim's.
     """
-    asked, host, up = Asked(), 0, False
+    asked, host, up, wanted = Asked(), 0, False, placed(workload)
     rows = pq.read_table(capture).to_pydict()
     for op, lba, blocks in zip(rows["op"], rows["lba"], rows["blocks"], strict=True):
         zone = lba // ZONE
@@ -109,11 +113,12 @@ def kernels(capture: Path, conventional: int, metadata: int) -> Asked:
         up = up or (op == WRITE and zone >= metadata)
         if not up or zone < metadata:
             continue
-        if op == READ and asked.before_reclaim < 0:
-            asked.before_reclaim = host
-        elif op == WRITE:
-            host += 1
+        if op == WRITE:
             asked.write(zone, lba % ZONE, blocks, conventional)
+        if op == WRITE and wanted[host : host + 1] == [(lba % ZONE, blocks)]:
+            host += 1
+        elif op in (READ, WRITE) and asked.before_reclaim < 0:
+            asked.before_reclaim = host
         elif op == RESET:
             asked.resets += 1
     return asked
@@ -141,7 +146,7 @@ def thinks(place: Path, record: Path, workload: Workload, metadata: int) -> floa
 
     The mean of all between which no metadata are written; the time to read some is among it, as the filter reads none.
     """
-    wanted = [(at // 512 % ZONE, length // 512) for at, length in requests(workload)]
+    wanted = placed(workload)
     found: list[int] = []
     done, n = None, 0
     for row in ran(place, "requests", "--layer", LAYER, "--trace", record):
@@ -216,7 +221,7 @@ def test_the_filter_asks_for_what_the_kernels_target_asks_for(
     machine.run("dm_zoned.sh", 900, SECTORS=target.sectors)
     device.stop()
     metadata = 2 * target.sized(target.maps)[1]
-    kernel = kernels(record, conventional, metadata)
+    kernel = kernels(record, workload, conventional, metadata)
     think = thinks(tmp_path / "r", record, workload, metadata)
     ours = [filters(tmp_path / f"f{s}", workload, len(zones), conventional, think * s) for s in SHARES]
     print(think, kernel, *ours, sep="\n")
