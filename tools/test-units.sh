@@ -8,7 +8,7 @@ rest="--exclude smrlab-testkit"
 for crate in crates/*; do
     grep -rq 'cfg(test)' "$crate/src" || rest="$rest --exclude smrlab-${crate#crates/}"
 done
-for unit in array:0 disk:0 trace:0 device:0 drive:0 units:0 scsi:0 iscsi:0 ublk:0 sim:1 stl:1; do
+for unit in array:0 disk:0 trace:0 device:0 drive:0 units:0 scsi:0 iscsi:0 ublk:0 probe:0 py:0 sim:1 stl:1; do
     crate=smrlab-${unit%:*}
     cargo test --lib -p "$crate" --config "profile.dev.package.$crate.opt-level=${unit#*:}" "$@" || status=1
     rest="$rest --exclude $crate"

@@ -30,22 +30,21 @@ refused dd if=/dev/zero of=$d bs=64k count=1 seek=$(((start + SECTORS) * 512)) o
 blkzone reset -o $start -c 2 $d
 same "$(conditions)" "em em em "
 
-# 24 MiB in order and 24 MiB out of order, each read back; zones are written from up to eight places at once.
+# 12 MiB in order and 12 MiB out of order, each read back; zones are written from up to eight places at once.
 fio="fio --filename=$d --direct=1 --ioengine=libaio --iodepth=32 --zonemode=zbd --max_open_zones=8 --verify=crc32c --thread
-    --output-format=terse --size=64m --io_size=24m"
-ordered="--name=ordered --bs=128k --offset=$((start * 512))"
-random="--name=random --bs=16k --offset=$((start * 512 + (64 << 20)))"
-step fio in order
-$fio $ordered --rw=write >said
-step fio at random
-$fio $random --rw=randwrite >said
+    --output-format=terse --size=64m --io_size=12m"
+places() {
+    $fio --name=ordered --bs=128k --offset=$((start * 512)) --rw=$1 \
+        --name=random --bs=16k --offset=$((start * 512 + (64 << 20))) --rw=$2 >said
+}
+step fio in order and at random
+places write randwrite
 blkzone report $d >before
 sync $d
 ask kill
 step what was written is there after a kill
 # What was open is closed.
 blkzone report $d | sed 's/2(oi)/4(cl)/' | diff - <(sed 's/2(oi)/4(cl)/' before)
-$fio $ordered --rw=read >said
-$fio $random --rw=read >said
+places read read
 blkzone reset $d
 same "$(blkzone report $d | grep -c '(em)')" $((ZONES - FIRST))
