@@ -14,6 +14,7 @@ use crate::raw::Raw;
 use crate::stats::{Counters, Events, Responses};
 use serde_json::{Value, json};
 use smrlab_array::ArrayState;
+use smrlab_trace::replace_file;
 use smrlab_units::{
     BLOCK_BYTES, Blocks, Lba, SimTime, Zone, ZoneAction, ZoneCondition, ZoneLimits, ZoneStatistics,
 };
@@ -423,10 +424,7 @@ impl Device {
             let text = format!("{}: is there already, and is no state: name another file", path.display());
             return Err(DeviceError::input(text));
         }
-        let mut partial = path.as_os_str().to_owned();
-        partial.push(format!(".{}.partial", std::process::id()));
-        let file = file.map_err(fail)?;
-        std::fs::write(&partial, file).and_then(|()| std::fs::rename(&partial, path)).map_err(fail)?;
+        file.and_then(|file| replace_file(path, file)).map_err(fail)?;
         Ok(about)
     }
 }

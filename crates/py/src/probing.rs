@@ -8,6 +8,7 @@ use smrlab_probe::identify::{Sittings, identify_further};
 use smrlab_probe::{Kind, ProbeError, TimedTarget, Watch, zone_with_room};
 use smrlab_scsi::says::Pages;
 use smrlab_sim::Control;
+use smrlab_trace::replace_file;
 use smrlab_units::{Blocks, Lba, Zone, ZoneCondition, ZoneKind};
 use std::path::Path;
 
@@ -57,13 +58,9 @@ fn input(e: impl ToString) -> ProbeError {
     ProbeError::Input(e.to_string())
 }
 
-/// Written next to its place first, so that a stop leaves the old or the new one.
 fn save(path: &Path, known: &impl serde::Serialize) -> Result<(), ProbeError> {
     let text = serde_json::to_string_pretty(known).map_err(input)?;
-    let part = path.with_extension("part");
-    std::fs::write(&part, text + "\n")
-        .and_then(|()| std::fs::rename(&part, path))
-        .map_err(|e| input(format!("{}: {e}", path.display())))
+    replace_file(path, text + "\n").map_err(|e| input(format!("{}: {e}", path.display())))
 }
 
 /// What an earlier sitting kept.

@@ -15,6 +15,7 @@ use crate::state;
 use smrlab_array::ArrayState;
 use smrlab_blockmap::BlockSet;
 use smrlab_drive::SavedState;
+use smrlab_trace::replace_file;
 use smrlab_units::Blocks;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -90,13 +91,7 @@ impl<'a> CachedPrefill<'a> {
         if file.len() as u64 > self.keep.bytes {
             return;
         }
-        let partial = self.path.with_extension(format!("{}.partial", std::process::id()));
-        let done = fs::create_dir_all(&self.keep.folder)
-            .and_then(|()| fs::write(&partial, file))
-            .and_then(|()| fs::rename(&partial, &self.path));
-        if done.is_err() {
-            let _ = fs::remove_file(&partial);
-        }
+        let _ = fs::create_dir_all(&self.keep.folder).and_then(|()| replace_file(&self.path, file));
         bound(&self.keep.folder, self.keep.bytes);
     }
 }

@@ -5,6 +5,7 @@ use crate::spec::Spec;
 use serde_json::{Value, json};
 use smrlab_array::ArrayState;
 use smrlab_drive::{Assembled, SavedState};
+use smrlab_trace::replace_file;
 use std::io::Read;
 use std::path::Path;
 
@@ -110,10 +111,7 @@ pub(crate) fn save(path: &Path, state: ArrayState) -> Result<()> {
         Ok([one]) => ArrayState { array, members: vec![one] }.encode(),
         Err(members) => ArrayState { array, members }.encode(),
     };
-    let mut partial = path.as_os_str().to_owned();
-    partial.push(format!(".{}.partial", std::process::id()));
-    let file = file.map_err(fail)?;
-    std::fs::write(&partial, file).and_then(|()| std::fs::rename(&partial, path)).map_err(fail)
+    file.and_then(|file| replace_file(path, file)).map_err(fail)
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ mod detect;
 mod devices;
 mod error;
 pub mod fields;
+mod files;
 mod filter;
 pub mod formats;
 pub mod generators;
@@ -28,6 +29,7 @@ pub mod transforms;
 
 pub use combine::{AddressSpace, Mix, combine};
 pub use error::{Result, TraceError};
+pub use files::replace_file;
 pub use filter::{Filter, PARAMS as FILTER};
 pub use formats::parquet::ParquetSource;
 pub use open::{OpenContext, open, open_bytes};
