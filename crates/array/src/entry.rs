@@ -99,7 +99,7 @@ impl<'a> ArrayContext<'a> {
     /// One that does not fit.
     pub fn chunk(&self, values: &Values) -> Result<Blocks, SpecError> {
         let least = self.least();
-        let chunk = values.size("chunk", least).unwrap_or(Blocks(128));
+        let chunk = values.size("chunk", least);
         if chunk == Blocks::ZERO || chunk > least {
             return Err(values.bad("chunk", format!("from one block to the {least} blocks of a disk")));
         }
@@ -174,7 +174,7 @@ impl ArrayEntry {
     /// How many disks it is made of: as `disks` says, or one.
     pub fn disks(&self, values: &Values) -> u32 {
         let several = self.params.iter().any(|param| param.name == DISKS.name);
-        several.then(|| values.count(DISKS.name)).flatten().unwrap_or(1) as u32
+        if several { values.count(DISKS.name) as u32 } else { 1 }
     }
 
     /// All its parameters.

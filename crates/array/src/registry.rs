@@ -279,7 +279,7 @@ impl Chosen {
             let (disks, at) = parsed.ok_or_else(|| values.bad("fail", accepts()))?;
             all.fails.extend(disks.map(|disk| (MemberId(disk), at)));
         }
-        let timeout = values.time("timeout");
+        let timeout = values.given("timeout", Values::time);
         if timeout == Some(SimTime::ZERO) {
             return Err(values.bad("timeout", "a time above 0"));
         }
@@ -291,13 +291,13 @@ impl Chosen {
         all.timeout = timeout.or(all.timeout);
         // Megabytes a second are bytes a microsecond.
         let block = |rate: f64| SimTime((BLOCK_BYTES as f64 * 1000.0 / rate).round() as u64);
-        if let Some(block) = values.real("bus").map(block) {
+        if let Some(block) = values.given("bus", Values::real).map(block) {
             if !all.buses.is_empty() {
                 return Err(values.bad("bus", "one bus before a drive: the members have theirs"));
             }
             all.buses.push(SharedBus { disks: 0..self.disks, block });
         }
-        all.replace_after = values.time("replace");
+        all.replace_after = values.given("replace", Values::time);
         Ok(all)
     }
 
@@ -336,7 +336,7 @@ impl Chosen {
             return Ok(chosen);
         }
         chosen.schedule = chosen.schedule()?;
-        let wanted = chosen.values.count("spares").unwrap_or(1) as u32;
+        let wanted = chosen.values.count("spares") as u32;
         let replaced = chosen.schedule.replace_after.is_some();
         if wanted > 1 && !replaced {
             return Err(chosen.values.bad(

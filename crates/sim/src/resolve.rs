@@ -76,8 +76,8 @@ fn arrivals(text: &str) -> Result<(Arrivals, String), SpecError> {
         "trace" if pairs.is_empty() => Ok((Arrivals::Trace, text.to_owned())),
         "closed" => {
             let values = Values::check("closed", CLOSED, &pairs)?;
-            let depth = values.count("depth").unwrap_or(1) as usize;
-            let think = values.time("think").unwrap_or_default();
+            let depth = values.count("depth") as usize;
+            let think = values.time("think");
             if think > SimTime::from_ms(86_400_000) {
                 let what = format!("closed: think={think} is not accepted: at most 86400s, a day");
                 return Err(SpecError::Other(what));

@@ -59,8 +59,8 @@ impl BuildContext {
     }
 
     /// What a user wrote for the size of a band; `bare` says what a number without a unit is.
-    pub fn band_length(&self, size: Option<BandSize>, bare: fn(u64) -> BandLength) -> Option<BandLength> {
-        size.map(|size| match size {
+    pub fn band_length(&self, values: &Values, bare: fn(u64) -> BandLength) -> Option<BandLength> {
+        values.given("band", Values::band).map(|size| match size {
             BandSize::Tracks(n) => BandLength::Tracks(n),
             BandSize::Blocks(n) => BandLength::Blocks(Blocks(n)),
             BandSize::Bare(n) => bare(n),

@@ -107,8 +107,11 @@ pub fn build_as(entry: &'static LayerEntry, text: &str, context: &BuildContext) 
     let values = Values::check(entry.name, entry.params, &pairs)?;
     let mut context = context.clone();
     let has = |key: &str| entry.params.iter().any(|p| p.name == key);
-    let tracks =
-        if entry.conventional { Some(1) } else { has("tracks").then(|| values.count("tracks")).flatten() };
+    let tracks = if entry.conventional {
+        Some(1)
+    } else {
+        has("tracks").then(|| values.given("tracks", Values::count)).flatten()
+    };
     if let Some(tracks) = tracks.filter(|t| *t != context.drive.head_width()) {
         let drive = context.drive.with_tracks(tracks as u32).map_err(|e| does_not_fit(entry, &e))?;
         context.drive = Arc::new(drive);

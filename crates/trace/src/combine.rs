@@ -47,11 +47,9 @@ impl Mix {
         let burst = Param::new("requests", Kind::Count(1, u64::MAX), "1").doc("requests in a burst");
         match name {
             "time" => Values::check("time", &[], &pairs).map(|_| Self::ByTime),
-            "chain" => {
-                Values::check("chain", &[gap], &pairs).map(|v| Self::Chain(v.time("gap").unwrap_or_default()))
-            }
+            "chain" => Values::check("chain", &[gap], &pairs).map(|v| Self::Chain(v.time("gap"))),
             "bursts" => Values::check("bursts", &[burst], &pairs)
-                .map(|v| Self::Bursts { burst: v.count("requests").unwrap_or(1), seed }),
+                .map(|v| Self::Bursts { burst: v.count("requests"), seed }),
             _ => Err(SpecError::Other(format!(
                 "'{text}' is not accepted: time, chain[,gap=T] or bursts[,requests=N]"
             ))),

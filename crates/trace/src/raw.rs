@@ -42,8 +42,8 @@ impl Raw {
 
 /// Opens `input` (the file at `path`) as `format` with checked parameters.
 pub(crate) fn open_as(input: Input, path: &str, format: &Format, values: &Values) -> Result<Raw> {
-    let window = values.time("sort_window").unwrap_or_default();
-    let tolerance = Tolerance { skip_bad: values.count("skip_bad").unwrap_or(0), window };
+    let window = values.time("sort_window");
+    let tolerance = Tolerance { skip_bad: values.count("skip_bad"), window };
     let file = input.file().to_owned();
     let mut source = match format.open {
         Open::Stream(open) => open(input, values, tolerance)?,

@@ -272,38 +272,44 @@ impl Values {
         (!v.is_empty()).then_some(v.as_str())
     }
 
-    fn parsed<T>(&self, key: &str, parse: impl Fn(&str) -> Option<T>) -> Option<T> {
+    /// What `read` finds at `key`; `None` where the default is empty and nothing was given.
+    pub fn given<T>(&self, key: &str, read: impl FnOnce(&Self, &str) -> T) -> Option<T> {
+        self.text(key).map(|_| read(self, key))
+    }
+
+    fn parsed<T>(&self, key: &str, parse: impl Fn(&str) -> Option<T>) -> T {
         self.text(key)
-            .map(|v| parse(v).unwrap_or_else(|| panic!("{}: default of {key} is not valid", self.entry)))
+            .and_then(parse)
+            .unwrap_or_else(|| panic!("{}: default of {key} is not valid", self.entry))
     }
 
     /// A [`Kind::Count`].
-    pub fn count(&self, key: &str) -> Option<u64> {
+    pub fn count(&self, key: &str) -> u64 {
         self.parsed(key, |v| parse_count(v).ok())
     }
 
     /// A [`Kind::Real`].
-    pub fn real(&self, key: &str) -> Option<f64> {
+    pub fn real(&self, key: &str) -> f64 {
         self.parsed(key, |v| v.parse().ok())
     }
 
     /// A [`Kind::Size`] in blocks, a share being taken of `whole`.
-    pub fn size(&self, key: &str, whole: Blocks) -> Option<Blocks> {
-        self.parsed(key, |v| Size::parse(v).ok()).map(|s| s.blocks(whole))
+    pub fn size(&self, key: &str, whole: Blocks) -> Blocks {
+        self.parsed(key, |v| Size::parse(v).ok()).blocks(whole)
     }
 
     /// A [`Kind::Band`].
-    pub fn band(&self, key: &str) -> Option<BandSize> {
+    pub fn band(&self, key: &str) -> BandSize {
         self.parsed(key, |v| BandSize::parse(v).ok())
     }
 
     /// A [`Kind::Share`], from 0 to 1.
-    pub fn share(&self, key: &str) -> Option<f64> {
+    pub fn share(&self, key: &str) -> f64 {
         self.parsed(key, |v| parse_share(v).ok())
     }
 
     /// A [`Kind::Time`].
-    pub fn time(&self, key: &str) -> Option<SimTime> {
+    pub fn time(&self, key: &str) -> SimTime {
         self.parsed(key, |v| parse_time(v).ok())
     }
 
@@ -384,7 +390,7 @@ mod tests {
     #[test]
     fn defaults_are_filled_in_and_resolved() {
         let v = Values::check("rmw", TABLE, &[("band", "7")]).unwrap();
-        assert_eq!((v.count("band"), v.on("journal"), v.text("span")), (Some(7), false, None));
+        assert_eq!((v.count("band"), v.on("journal"), v.text("span")), (7, false, None));
         assert_eq!(v.resolved(), "rmw,band=7,journal=off");
     }
 }

@@ -3,10 +3,11 @@
 use super::{Cached, Settings, evict, lists, pages};
 use crate::{Array, ArrayContext, MemberId, Ssd};
 use smrlab_units::spec::{SpecError, Values};
-use smrlab_units::{BLOCK_BYTES, Blocks, SimTime};
+use smrlab_units::{BLOCK_BYTES, Blocks};
 
-fn asked(values: &Values, key: &str, host: Blocks) -> Blocks {
-    values.size(key, host).unwrap_or_default()
+/// How large a cache is asked for.
+pub(crate) fn asked(values: &Values, key: &str, host: Blocks) -> Blocks {
+    values.given(key, |v, key| v.size(key, host)).unwrap_or_default()
 }
 
 /// Whether an SSD cache is asked for.
@@ -24,9 +25,9 @@ pub(crate) fn ssd(values: &Values, array: &dyn Array) -> Option<Ssd> {
     };
     let all = caches + array.journal_blocks();
     (all > Blocks::ZERO).then(|| {
-        let rate = values.real("ssd_rate").unwrap_or(200.0);
+        let rate = values.real("ssd_rate");
         let block_ns = (BLOCK_BYTES as f64 * 1e3 / rate).round() as u64;
-        Ssd::new(values.time("ssd_latency").unwrap_or(SimTime(75_000)), block_ns, all)
+        Ssd::new(values.time("ssd_latency"), block_ns, all)
     })
 }
 
@@ -41,7 +42,7 @@ pub(crate) fn before(
         return Ok(array);
     }
     let host = array.host_blocks();
-    let page = asked(values, "ssd_page", host).0;
+    let page = values.size("ssd_page", host).0;
     if page == 0 || page > pages::LARGEST {
         return Err(values.bad("ssd_page", "from one block to 64KiB"));
     }
@@ -49,11 +50,14 @@ pub(crate) fn before(
     if read + write == 0 {
         return Err(values.bad("ssd_write", format!("a cache of at least a page of {page} blocks")));
     }
-    let (high, low) = (values.share("ssd_high").unwrap_or(0.9), values.share("ssd_low").unwrap_or(0.8));
+    let (high, low) = (values.share("ssd_high"), values.share("ssd_low"));
     if low > high {
         return Err(values.bad("ssd_low", "at most ssd_high"));
     }
-    let group = values.size("ssd_group", host).or_else(|| array.group_blocks()).unwrap_or(Blocks(2048));
+    let group = values
+        .given("ssd_group", |v, key| v.size(key, host))
+        .or_else(|| array.group_blocks())
+        .unwrap_or(Blocks(2048));
     let settings = Settings {
         ssd: MemberId(context.disks().len() as u32),
         base: array.journal_blocks().0,
@@ -64,15 +68,12 @@ pub(crate) fn before(
         high: (write as f64 * high) as u64,
         low: (write as f64 * low) as u64,
         rate: values.text("ssd_control") == Some("rate"),
-        depth: values.count("ssd_depth").unwrap_or(4),
-        batch: values.count("ssd_batch").unwrap_or(0),
+        depth: values.count("ssd_depth"),
+        batch: values.count("ssd_batch"),
         round: values.on("ssd_round"),
         discards,
     };
     let reads = lists::named(values.text("ssd_read_policy").unwrap_or_default(), read);
-    let evict = evict::named(
-        values.text("ssd_write_policy").unwrap_or_default(),
-        values.count("ssd_age").unwrap_or(10_000),
-    );
+    let evict = evict::named(values.text("ssd_write_policy").unwrap_or_default(), values.count("ssd_age"));
     Ok(Box::new(Cached::new(array, settings, reads, evict)))
 }

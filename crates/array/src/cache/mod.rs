@@ -24,7 +24,7 @@ mod stow;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use entry::{before, ssd};
+pub(crate) use entry::{asked, before, ssd};
 pub(crate) use params::PARAMS;
 
 use crate::layouts::chunks::cut;

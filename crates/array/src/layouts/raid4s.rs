@@ -35,7 +35,7 @@ not reach the drives: a log reads zeroes where a conventional drive keeps what i
         &rebuild::PARAMS,
     ]),
     capabilities: Capabilities { losses: 1, survives_cut: true, discards: false },
-    conventional: |values| values.count("disks").map(|disks| disks as u32 - 1),
+    conventional: |values| Some(values.count("disks") as u32 - 1),
     ..ArrayEntry::new(|context: &ArrayContext<'_>, values: &Values| {
         let chunk = context.chunk(values)?;
         let (rows, options) = common(context, values, (Rotation::ParityLast, 1), chunk, context.least().0 / chunk.0)?;

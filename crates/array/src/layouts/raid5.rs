@@ -58,14 +58,14 @@ Discards reach the drives where they take whole rows; blocks do not read as zero
 
 /// Where parity is logged, and how many rows are left.
 fn logs(values: &Values, chunk: Blocks, least: Blocks) -> Result<(log::LogSettings, u64), SpecError> {
-    let region = values.size("log_region", least).unwrap_or(Blocks(1 << 17));
+    let region = values.size("log_region", least);
     let rows = (region.0 / chunk.0).max(1);
     let ssd = values.text("log_on") == Some("ssd");
     let off = log::LogSettings { rows, ..log::LogSettings::OFF };
     if values.text("parity") != Some("log") {
         return Ok((off, least.0 / chunk.0));
     }
-    let blocks = values.size("log", least).unwrap_or(Blocks(2048)).0;
+    let blocks = values.size("log", least).0;
     if blocks == 0 {
         return Err(values.bad("log", "at least a block"));
     }

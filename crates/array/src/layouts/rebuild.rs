@@ -36,17 +36,17 @@ pub struct RebuildSettings {
 impl RebuildSettings {
     /// As a user wants it, for disks of `rows` rows.
     pub fn of(context: &ArrayContext<'_>, values: &Values, chunk: Blocks, rows: u64) -> Self {
-        let unit = values.size("rebuild_unit", context.least()).unwrap_or(Blocks(2048));
+        let unit = values.size("rebuild_unit", context.least());
         let in_unit = (unit.0 / chunk.0).clamp(1, rows.max(1));
         let bytes = (in_unit * chunk.0 * BLOCK_BYTES) as f64;
-        let rate = values.real("rebuild_rate").unwrap_or(0.0) * 1e6;
+        let rate = values.real("rebuild_rate") * 1e6;
         let pace = SimTime(if rate > 0.0 { (bytes / rate * 1e9).round() as u64 } else { 0 });
         let order = match values.text("rebuild_order") {
             Some("metadata") => Order::Metadata,
-            Some("sorted") => Order::Sorted(values.count("rebuild_batch").unwrap_or(1024)),
+            Some("sorted") => Order::Sorted(values.count("rebuild_batch")),
             _ => Order::Address,
         };
-        let depth = values.count("rebuild_depth").unwrap_or(1);
+        let depth = values.count("rebuild_depth");
         Self { rows: in_unit, depth, pace, order, seed: context.seed }
     }
 

@@ -122,15 +122,15 @@ fn placed(name: &str, e: &DriveError) -> SpecError {
 }
 
 fn apply(mut drive: DriveModel, values: &Values) -> Result<DriveModel> {
-    if let Some(k) = values.count("k") {
+    if let Some(k) = values.given("k", Values::count) {
         drive = drive.with_tracks(k as u32)?;
     }
-    if let Some(n) = values.count("interference_blocks") {
+    if let Some(n) = values.given("interference_blocks", Values::count) {
         drive = drive.changed("interference_blocks", n.to_string(), |s| {
             s.interference = Interference::blocks(n);
         })?;
     }
-    if let Some(blocks) = values.size("capacity", drive.counted_blocks()) {
+    if let Some(blocks) = values.given("capacity", |v, key| v.size(key, drive.counted_blocks())) {
         if blocks == Blocks::ZERO {
             let text = values.text("capacity").unwrap_or_default();
             let problem =
@@ -140,7 +140,7 @@ fn apply(mut drive: DriveModel, values: &Values) -> Result<DriveModel> {
         drive = drive.shorten(Blocks(blocks.0))?;
     }
     for key in ["rpm", "band_tracks", "random_access"] {
-        if let Some(n) = values.count(key) {
+        if let Some(n) = values.given(key, Values::count) {
             drive = drive.changed(key, n.to_string(), |s| match key {
                 "rpm" => s.mechanics.rpm = n as u32,
                 "band_tracks" => s.bands.tracks = Some(n),
@@ -149,7 +149,7 @@ fn apply(mut drive: DriveModel, values: &Values) -> Result<DriveModel> {
         }
     }
     for key in ["head_switch", "write_settle", "read_overhead", "write_overhead"] {
-        if let Some(t) = values.time(key) {
+        if let Some(t) = values.given(key, Values::time) {
             drive = drive.changed(key, t.to_string(), |s| *time_field(s, key) = t)?;
         }
     }
@@ -174,22 +174,22 @@ fn control(c: &mut ControllerSpec, key: &str, values: &Values) {
         "cache" if !values.on(key) => *b = BufferSpec::OFF,
         "cache" if b.segments == 0 => *b = BufferSpec::PLAIN,
         "cache_size" => {
-            let blocks = values.size(key, Blocks(1 << 20)).map_or(0, |size| size.0);
+            let blocks = values.size(key, Blocks(1 << 20)).0;
             b.segment_blocks = (blocks / u64::from(b.segments)).clamp(1, 1 << 24) as u32;
             b.read_ahead_blocks = b.read_ahead_blocks.min(b.segment_blocks);
         }
         "segments" => {
             let size = u64::from(b.segments) * u64::from(b.segment_blocks);
-            b.segments = values.count(key).map_or(1, |n| n as u32);
+            b.segments = values.count(key) as u32;
             b.segment_blocks = (size / u64::from(b.segments)).clamp(1, 1 << 24) as u32;
             b.write_segments = b.segments.div_ceil(2);
         }
         "command" => {
-            let t = values.time(key).unwrap_or_default();
+            let t = values.time(key);
             (c.read_hit, c.read_miss, c.write_hit, c.write_miss) = ([t; 2], [t; 2], [t; 2], [t; 2]);
         }
         "bus" => {
-            let ns = values.real(key).map_or(0.0, |rate| 512e3 / rate);
+            let ns = 512e3 / values.real(key);
             c.bus = [SimTime(ns.round() as u64); 2];
         }
         "write_cache" => b.write_back = if values.on(key) { WriteBack::On } else { WriteBack::Off },

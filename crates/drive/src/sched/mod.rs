@@ -110,13 +110,8 @@ pub fn parse(text: &str) -> Result<Chosen, SpecError> {
     let unknown = || SpecError::unknown("scheduler", name, SCHEDULERS.iter().map(|s| s.name), []);
     let entry = SCHEDULERS.iter().find(|s| s.name == name).ok_or_else(unknown)?;
     let values = Values::check(entry.name, PARAMS, &pairs)?;
-    let max_wait = values.time("max_wait");
-    Ok(Chosen {
-        entry,
-        depth: values.count("depth").unwrap_or(32) as usize,
-        max_wait,
-        resolved: values.resolved(),
-    })
+    let max_wait = values.given("max_wait", Values::time);
+    Ok(Chosen { entry, depth: values.count("depth") as usize, max_wait, resolved: values.resolved() })
 }
 
 /// The index of the candidate with the smallest key, the oldest among equals.

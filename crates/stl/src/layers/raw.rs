@@ -44,7 +44,7 @@ pub static ENTRY: LayerEntry = LayerEntry {
 };
 
 fn build(context: &BuildContext, values: &Values) -> BuildResult {
-    let size = context.band_length(values.band("band"), BandLength::Tracks);
+    let size = context.band_length(values, BandLength::Tracks);
     let bands = size.map(|size| context.bands(&ENTRY, Some(size))).transpose()?;
     // A head of one track damages nothing: there is nothing to keep apart.
     let bands = bands.filter(|_| context.drive.head_width() > 1);

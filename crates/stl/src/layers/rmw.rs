@@ -48,7 +48,7 @@ pub static ENTRY: LayerEntry = LayerEntry {
 };
 
 fn build(context: &BuildContext, values: &Values) -> BuildResult {
-    let size = context.band_length(values.band("band"), BandLength::Tracks);
+    let size = context.band_length(values, BandLength::Tracks);
     let bands = context.bands(&ENTRY, size)?;
     let (journal, remain) = Journal::chosen(values, ENTRY.name, &bands)?;
     if (0..bands.len()).any(|b| bands.band(BandId(b)).blocks.0 > u64::from(u32::MAX)) {

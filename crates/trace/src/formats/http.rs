@@ -51,7 +51,7 @@ struct Http {
 impl Http {
     fn new(v: &Values) -> Result<Self, smrlab_units::spec::SpecError> {
         let size = |key: &str| {
-            let n = v.size(key, Blocks::ZERO).unwrap_or_default().0;
+            let n = v.size(key, Blocks::ZERO).0;
             if (1..=1 << 21).contains(&n) { Ok(n) } else { Err(v.bad(key, "from 512B to 1GiB")) }
         };
         Ok(Self { layout: Layout::new(size("block")?), max: size("max")? })

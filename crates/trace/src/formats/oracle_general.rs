@@ -39,7 +39,7 @@ struct OracleGeneral {
 
 impl OracleGeneral {
     fn new(v: &Values) -> Result<Self, SpecError> {
-        let unit = v.size("unit", Blocks::ZERO).unwrap_or_default().0;
+        let unit = v.size("unit", Blocks::ZERO).0;
         if !(1..=1 << 21).contains(&unit) {
             return Err(v.bad("unit", "from 512B to 1GiB"));
         }

@@ -185,7 +185,7 @@ impl Csv {
                 )
             })?;
         }
-        csv.gap = v.time("gap");
+        csv.gap = v.given("gap", Values::time);
         csv.hex = v.on("hex");
         if v.text("all") == Some("write") {
             csv.op = HostOp::Write;
@@ -210,7 +210,7 @@ impl Csv {
             csv.sep = separator(sep)
                 .ok_or_else(|| v.bad("sep", "comma, tab, blank, semicolon, pipe, or one character"))?;
         }
-        if let Some(lines) = v.count("header") {
+        if let Some(lines) = v.given("header", Values::count) {
             csv.header = Header::Lines(lines);
         }
         if let Some(w) = v.text("read") {

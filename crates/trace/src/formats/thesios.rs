@@ -54,7 +54,7 @@ struct Thesios {
 
 impl Thesios {
     fn new(v: &Values) -> Result<Self, SpecError> {
-        let extent = v.size("extent", Blocks::ZERO).unwrap_or_default().0;
+        let extent = v.size("extent", Blocks::ZERO).0;
         if !(1..=1 << 24).contains(&extent) {
             return Err(v.bad("extent", "from 512B to 8GiB"));
         }

@@ -16,7 +16,7 @@ pub(super) const GENERATOR: Generator = Generator {
     make: |v, _| {
         let pause = Gaps::parse(v.text("pause").unwrap_or_default())
             .ok_or_else(|| v.bad("pause", "write 5s, exp(5s) or normal(5s;1s)"))?;
-        Ok(Box::new(Bursty { end: 1.0 / v.count("burst").unwrap_or(1) as f64, pause }))
+        Ok(Box::new(Bursty { end: 1.0 / v.count("burst") as f64, pause }))
     },
 };
 

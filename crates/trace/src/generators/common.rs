@@ -168,7 +168,7 @@ impl Common {
         let gaps = Gaps::parse(v.text("interarrival").unwrap_or_default())
             .ok_or_else(|| v.bad("interarrival", "write 10ms, exp(10ms) or normal(50ms;10ms)"))?;
         let span = blocks(v, "span", context)?;
-        let align = match (v.size("align", Blocks(span)), sizes) {
+        let align = match (v.given("align", |v, key| v.size(key, Blocks(span))), sizes) {
             (Some(Blocks(0)), _) => return Err(v.bad("align", "it must be at least one block")),
             (Some(align), _) => align.0,
             (None, Sizes::Fixed(n)) => n,
@@ -181,16 +181,16 @@ impl Common {
         if span < smallest {
             return Err(v.bad("span", "it must hold at least one request"));
         }
-        let seed = v.count("seed").unwrap_or(context.seed);
+        let seed = v.given("seed", Values::count).unwrap_or(context.seed);
         Ok(Self {
-            requests: v.count("requests").unwrap_or(1),
+            requests: v.count("requests"),
             sizes,
-            write: v.share("write").unwrap_or(0.0),
+            write: v.given("write", Values::share).unwrap_or_default(),
             span,
             gaps,
             align,
             rng: Rng::new(seed),
-            fua: (v.share("fua").unwrap_or(0.0), Rng::new(!seed)),
+            fua: (v.share("fua"), Rng::new(!seed)),
         })
     }
 
@@ -250,6 +250,6 @@ pub(super) fn blocks(v: &Values, key: &str, context: &OpenContext) -> Result<u64
             key,
             "a share needs a drive's capacity, which is not known here: write a size such as 100GB",
         )),
-        capacity => Ok(v.size(key, capacity.unwrap_or_default()).unwrap_or_default().0),
+        capacity => Ok(v.size(key, capacity.unwrap_or_default()).0),
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{Common, Drawn, Generator, Pattern, Sizes};
 use smrlab_units::HostOp;
-use smrlab_units::spec::{Kind, Param};
+use smrlab_units::spec::{Kind, Param, Values};
 
 /// A row of the table; sizes in bytes. `run` is ours: the table says nothing of how sequential a trace is.
 struct Row {
@@ -63,24 +63,25 @@ pub(super) const GENERATOR: Generator = Generator {
         let row = ROWS.iter().find(|r| r.name == named).unwrap_or(&ROWS[4]);
         let blocks = |bytes: f64| ((bytes / 512.0) as u64).max(64);
         let scale = v
-            .size("unique", smrlab_units::Blocks::ZERO)
-            .map_or_else(|| common.requests as f64 / row.requests, |b| b.bytes() as f64 / row.unique);
+            .given("unique", |v, key| v.size(key, smrlab_units::Blocks::ZERO).bytes() as f64 / row.unique)
+            .unwrap_or(common.requests as f64 / row.requests);
         let unique = blocks(row.unique * scale).min(common.span);
         let first = |share: f64| (unique as f64 * share) as u64;
-        let written =
-            v.share("written").map_or_else(|| blocks((row.writes - row.updates) * row.write * scale), first);
+        let written = v
+            .given("written", Values::share)
+            .map_or_else(|| blocks((row.writes - row.updates) * row.write * scale), first);
         let written = written.clamp(1, unique);
         let reads = (common.requests as f64 * (1.0 - row.writes / row.requests)).max(1.0) * row.read / 512.0;
-        let run = v.real("run").unwrap_or(row.run);
+        let run = v.given("run", Values::real).unwrap_or(row.run);
         let lane = (unique - written) / LANES;
         Ok(Box::new(Stream {
-            write: v.share("write").unwrap_or(row.writes / row.requests),
+            write: v.given("write", Values::share).unwrap_or(row.writes / row.requests),
             fitted: v.text("size").is_none(),
             sizes: [Sizes::mean_bytes(row.read), Sizes::mean_bytes(row.write)],
             written,
             once: (unique - written) as f64 / reads,
             run,
-            hot: v.share("hot").unwrap_or(0.8),
+            hot: v.share("hot"),
             lane,
             cursors: (0..LANES).map(|i| written + i * lane).collect(),
             left: 0,

@@ -15,11 +15,11 @@ pub(super) const GENERATOR: Generator = Generator {
     ],
     defaults: &[("interarrival", RANDOM_GAP)],
     make: |v, common| {
-        let hot = (common.span as f64 * v.share("hot").unwrap_or(0.1)) as u64 / common.align * common.align;
+        let hot = (common.span as f64 * v.share("hot")) as u64 / common.align * common.align;
         if hot == 0 || hot >= common.span {
             return Err(v.bad("hot", "hot and cold part must each hold at least one aligned request"));
         }
-        Ok(Box::new(HotCold { hot, share: v.share("share").unwrap_or(0.9) }))
+        Ok(Box::new(HotCold { hot, share: v.share("share") }))
     },
 };
 

@@ -15,8 +15,8 @@ pub(super) const GENERATOR: Generator = Generator {
     ],
     defaults: &[],
     make: |v, _| {
-        let busy = v.time("busy").unwrap_or_default();
-        Ok(Box::new(IdleGaps { busy, idle: v.time("idle").unwrap_or_default(), used: SimTime::ZERO }))
+        let busy = v.time("busy");
+        Ok(Box::new(IdleGaps { busy, idle: v.time("idle"), used: SimTime::ZERO }))
     },
 };
 

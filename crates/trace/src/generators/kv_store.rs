@@ -135,21 +135,21 @@ impl Pattern for KvStore {
 
 fn make(v: &Values, common: &Common) -> Made {
     let whole = Blocks(common.span);
-    let value = v.size("value", whole).unwrap_or(Blocks(2)).0.max(1);
-    let records = v.count("records").unwrap_or((common.span / 4 / value).clamp(100, 1 << 31));
+    let value = v.size("value", whole).0.max(1);
+    let records = v.given("records", Values::count).unwrap_or((common.span / 4 / value).clamp(100, 1 << 31));
     let operations = Operations {
         rng: common.rng.clone(),
         records: records as u32,
         step: coprime(records, 0x9e37_79b9_7f4a_7c15),
-        zipf: v.real("theta").filter(|theta| *theta > 0.0).map(|theta| Zipf::new(records, theta)),
+        zipf: Some(v.real("theta")).filter(|theta| *theta > 0.0).map(|theta| Zipf::new(records, theta)),
         puts: common.write,
         loaded: if v.on("load") { 0 } else { records as u32 },
-        left: v.count("operations").unwrap_or(records),
+        left: v.given("operations", Values::count).unwrap_or(records),
     };
     let data = records * value;
     let store: Box<dyn Store> = match v.text("store") {
         Some("btree") => {
-            let tree = BTree::new(records, value, common.span, v.share("cache").unwrap_or(0.1));
+            let tree = BTree::new(records, value, common.span, v.share("cache"));
             Box::new(
                 tree.ok_or_else(|| {
                     v.bad("records", "fewer, or a larger span: pages take 1.5 times the data")
@@ -158,7 +158,7 @@ fn make(v: &Values, common: &Common) -> Made {
         }
         store => {
             let shape = if store == Some("leveldb") { Shape::LEVELDB } else { Shape::SMRDB };
-            let asked = v.size("table", whole).map(|b| b.0).filter(|b| *b > 0);
+            let asked = v.given("table", |v, key| v.size(key, whole).0).filter(|b| *b > 0);
             let mut table = asked.unwrap_or(shape.table);
             while asked.is_none() && table > 2 * LSM_LEAST * value && common.span / table < 64 {
                 table /= 2;

@@ -17,13 +17,8 @@ pub(super) const GENERATOR: Generator = Generator {
     ],
     defaults: &[("interarrival", RANDOM_GAP)],
     make: |v, _| {
-        let memory = v.count("memory").unwrap_or(1) as usize;
-        Ok(Box::new(LocalTime {
-            reuse: v.share("reuse").unwrap_or(0.8),
-            recent: Vec::new(),
-            memory,
-            next: 0,
-        }))
+        let memory = v.count("memory") as usize;
+        Ok(Box::new(LocalTime { reuse: v.share("reuse"), recent: Vec::new(), memory, next: 0 }))
     },
 };
 

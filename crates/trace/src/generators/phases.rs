@@ -86,7 +86,7 @@ fn make(v: &Values, common: &Common) -> Made {
     if !phases.iter().any(|p| matches!(p, Phase::Requests(..))) {
         return Err(v.bad("of", "no phase has requests"));
     }
-    let repeat = v.count("repeat").unwrap_or(1);
+    let repeat = v.count("repeat");
     Ok(Box::new(Phases {
         phases,
         repeat,

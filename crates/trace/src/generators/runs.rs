@@ -16,9 +16,9 @@ pub(super) const GENERATOR: Generator = Generator {
     ],
     defaults: &[("write", "30%")],
     make: |v, common| {
-        let hot = (common.span as f64 * v.share("hot").unwrap_or(0.05)) as u64;
+        let hot = (common.span as f64 * v.share("hot")) as u64;
         let hot = hot.clamp(common.align.min(common.span), common.span);
-        let (share, run) = (v.share("share").unwrap_or(0.8), v.real("run").unwrap_or(512.0));
+        let (share, run) = (v.share("share"), v.real("run"));
         Ok(Box::new(Runs { hot, share, run, left: 0, at: 0, op: HostOp::Read }))
     },
 };

@@ -15,7 +15,7 @@ pub(super) const GENERATOR: Generator = Generator {
     ],
     defaults: &[],
     make: |v, common| {
-        let streams = v.count("streams").unwrap_or(1);
+        let streams = v.count("streams");
         if common.span < streams {
             return Err(v.bad("streams", "the span must hold at least a block for each stream"));
         }

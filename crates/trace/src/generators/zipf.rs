@@ -20,7 +20,7 @@ pub(super) const GENERATOR: Generator = Generator {
     make: |v, common| {
         let places = (common.span / common.align).max(1);
         let step = if v.on("scatter") { coprime(places, 0x9e37_79b9_7f4a_7c15) } else { 1 };
-        Ok(Box::new(ZipfPlaces { zipf: Zipf::new(places, v.real("theta").unwrap_or(0.99)), places, step }))
+        Ok(Box::new(ZipfPlaces { zipf: Zipf::new(places, v.real("theta")), places, step }))
     },
 };
 

@@ -30,10 +30,9 @@ pub(super) const GENERATOR: Generator = Generator {
     defaults: &[("write", "100%"), ("size", "exp(512KiB)"), ("align", "4KiB")],
     make: |v, common| {
         let whole = smrlab_units::Blocks(common.span);
-        let size = |key: &str| v.size(key, whole).unwrap_or_default().0;
-        let (mut zone, from, writers) = (size("zone"), size("from"), v.count("writers").unwrap_or(1));
-        if v.text("zone").is_none_or(str::is_empty) {
-            zone = ZONE;
+        let (from, writers) = (v.size("from", whole).0, v.count("writers"));
+        let mut zone = v.given("zone", |v, key| v.size(key, whole).0).unwrap_or(ZONE);
+        if v.text("zone").is_none() {
             while zone > PHYSICAL && common.span / zone < 16 {
                 zone /= 2;
             }

@@ -4,7 +4,7 @@ use super::table::{Shape, Table, UNIT};
 use super::{DmZoned, DmZonedOptions};
 use crate::entry::{ArrayContext, ArrayEntry, BuildResult, Takes};
 use smrlab_units::spec::{Kind, Param, SpecError, Values};
-use smrlab_units::{Blocks, SimTime, Zone, ZoneKind};
+use smrlab_units::{Blocks, Zone, ZoneKind};
 
 /// The registry entry.
 pub const ENTRY: ArrayEntry = ArrayEntry {
@@ -92,20 +92,20 @@ fn shape(zones: &[Zone], reserved: u32) -> Result<Shape, String> {
 
 fn build(context: &ArrayContext<'_>, values: &Values) -> BuildResult {
     let zones = context.zones(0);
-    let reserved = values.count("reserved").unwrap_or(16) as u32;
+    let reserved = values.count("reserved") as u32;
     let shape = shape(zones, reserved).map_err(SpecError::Other)?;
     let random = shape.random().len() as f64;
-    let share = |name, default| (values.share(name).unwrap_or(default) * random).ceil() as u64;
-    let copy = values.size("copy", Blocks(shape.size)).map_or(8192, |b| b.0);
+    let share = |name| (values.share(name) * random).ceil() as u64;
+    let copy = values.size("copy", Blocks(shape.size)).0;
     if copy == 0 || !copy.is_multiple_of(UNIT) {
         return Err(values.bad("copy", "a multiple of 4KiB, such as 4MiB"));
     }
     let options = DmZonedOptions {
         sequential_first: values.text("map") == Some("sequential"),
-        idle: values.time("idle").unwrap_or(SimTime::from_ms(10_000)),
+        idle: values.time("idle"),
         all_pauses: values.text("pauses") == Some("all"),
-        high: share("high", 1.0),
-        low: share("low", 0.3),
+        high: share("high"),
+        low: share("low"),
         copy,
     };
     let mut table = Table::new(shape);

@@ -3,11 +3,11 @@
 use super::group::Group;
 use super::shape::{Shape, TableZone};
 use super::{Dvs, DvsOptions, Stripes, victim};
-use crate::Capabilities;
 use crate::entry::{ArrayContext, ArrayEntry, BuildResult, MOST_DISKS};
 use crate::layouts::full_stripe::{BATCH, FILL, moving};
+use crate::{Capabilities, cache};
+use smrlab_units::Blocks;
 use smrlab_units::spec::{Kind, Param, Values};
-use smrlab_units::{Blocks, SimTime};
 
 /// The registry entry.
 pub const ENTRY: ArrayEntry = ArrayEntry {
@@ -91,7 +91,7 @@ fn build(context: &ArrayContext<'_>, values: &Values) -> BuildResult {
         return moving(context, values);
     }
     let chunk = context.chunk(values)?.0;
-    let length = values.count("segment").unwrap_or(50);
+    let length = values.count("segment");
     let least = context.disks().iter().map(|b| b.0).min().unwrap_or(0);
     let disks = context.disks().len() as u64;
     let all_groups = least / (chunk * length);
@@ -99,7 +99,7 @@ fn build(context: &ArrayContext<'_>, values: &Values) -> BuildResult {
         return Err(values.bad("segment", format!("a segment that fits on a drive of {least} blocks")));
     }
     let all = (disks - 1) * length;
-    let share = values.share("overprovision").unwrap_or(0.7);
+    let share = values.share("overprovision");
     let logical = ((all as f64 * (1.0 - share)).round() as u64).clamp(1, all);
     let shape = Shape { chunk, disks, length, logical, groups: all_groups, zone: None };
     if !Group::numbers(&shape) {
@@ -107,7 +107,7 @@ fn build(context: &ArrayContext<'_>, values: &Values) -> BuildResult {
     }
     let mut zone = None;
     if values.text("tables") == Some("zone") {
-        let every = values.time("tables_every").unwrap_or(SimTime::from_ms(1000));
+        let every = values.time("tables_every");
         zone = TableZone::new(&shape, all_groups, every);
         if zone.is_none() {
             return Err(values.bad(
@@ -118,12 +118,10 @@ fn build(context: &ArrayContext<'_>, values: &Values) -> BuildResult {
     }
     let shape = Shape { groups: all_groups - zone.map_or(0, |z| z.groups), zone, ..shape };
     let stripes = values.text("stripes").and_then(Stripes::named).unwrap_or(Stripes::Variable);
-    if stripes == Stripes::Wait
-        && values.size("ssd_write", Blocks(1 << 40)).unwrap_or_default() == Blocks::ZERO
-    {
+    if stripes == Stripes::Wait && cache::asked(values, "ssd_write", Blocks(1 << 40)) == Blocks::ZERO {
         return Err(values.bad("stripes", "wait only with ssd_write=, where chunks can wait"));
     }
-    let tables = values.size("tables_cache", Blocks(1 << 40)).map(|b| (zone, b));
+    let tables = values.given("tables_cache", |v, key| (zone, v.size(key, Blocks(1 << 40))));
     let tables = match tables {
         Some((None, _)) => return Err(values.bad("tables_cache", "a size only with tables=zone")),
         Some((Some(zone), room)) if room.0 < zone.table => {
@@ -133,12 +131,12 @@ fn build(context: &ArrayContext<'_>, values: &Values) -> BuildResult {
         None => None,
     };
     let options = DvsOptions {
-        idle: values.time("idle"),
-        obsolete: values.share("obsolete").unwrap_or(0.25),
+        idle: values.given("idle", Values::time),
+        obsolete: values.share("obsolete"),
         victim: victim::named(values.text("victim").unwrap_or_default()),
         stripes,
         tables,
-        depth: values.count("rebuild_depth").unwrap_or(1),
+        depth: values.count("rebuild_depth"),
         journal: values.on("journal"),
         seed: context.seed,
     };

@@ -2,8 +2,8 @@
 
 use super::shape::{FEWEST, LONGEST, Shape};
 use super::{FullStripe, FullStripeOptions, Stripes};
-use crate::Capabilities;
 use crate::entry::{ArrayContext, ArrayEntry, BuildResult, MOST_DISKS, Takes};
+use crate::{Capabilities, cache};
 use smrlab_units::spec::{Kind, Param, SpecError, Values};
 use smrlab_units::{Blocks, Zone};
 
@@ -47,8 +47,8 @@ and neither how it collects nor what it does with less than a stripe.",
     takes: Takes::Both,
     ..ArrayEntry::new(|context, values| {
         let stripes = if values.text("stripes") == Some("wait") { Stripes::Wait } else { Stripes::Pad };
-        let unit = values.size("rebuild_unit", context.least()).unwrap_or(Blocks(2048));
-        let asked = Asked { stripes, reserve: values.share("overprovision").unwrap_or(0.15), unit };
+        let unit = values.size("rebuild_unit", context.least());
+        let asked = Asked { stripes, reserve: values.share("overprovision"), unit };
         built(context, values, &asked)
     })
 };
@@ -85,11 +85,11 @@ pub(in crate::layouts) fn moving(context: &ArrayContext<'_>, values: &Values) ->
     let not =
         |key: &str, set: bool| if set { Err(values.bad(key, "nothing with groups=moving")) } else { Ok(()) };
     not("tables", values.text("tables") == Some("zone"))?;
-    not("idle", values.time("idle").is_some())?;
+    not("idle", values.text("idle").is_some())?;
     not("journal", values.on("journal"))?;
     // A segment is rebuilt at once, as with fixed groups.
     let unit = Blocks(u64::MAX);
-    built(context, values, &Asked { stripes, reserve: values.share("overprovision").unwrap_or(0.7), unit })
+    built(context, values, &Asked { stripes, reserve: values.share("overprovision"), unit })
 }
 
 /// What the two entries differ in.
@@ -131,14 +131,14 @@ fn built(context: &ArrayContext<'_>, values: &Values, asked: &Asked) -> BuildRes
         }
         None => {
             let least = context.disks().iter().map(|b| b.0).min().unwrap_or(0);
-            let length = values.count("segment").unwrap_or(50);
+            let length = values.count("segment");
             (length, length * chunk, least / (length * chunk))
         }
     };
     if !zones.is_empty() && !chunk.is_multiple_of(AT_A_TIME) {
         return Err(values.bad("chunk", "a multiple of 4KiB, which drives with zones write at a time"));
     }
-    let filled = values.count("fill").unwrap_or(1);
+    let filled = values.count("fill");
     let shape = Shape { chunk, disks, length, spacing, groups, filled, logical: 0, unit: 1 };
     let fewest = shape.kept() + FEWEST;
     if groups < fewest || !(4..=LONGEST).contains(&length) {
@@ -147,15 +147,12 @@ fn built(context: &ArrayContext<'_>, values: &Values, asked: &Asked) -> BuildRes
             format!("at least {fewest} segments of at least 4 chunks on a drive; here {groups} of {length}");
         return Err(values.bad(key, problem));
     }
-    if asked.stripes == Stripes::Wait
-        && values.size("ssd_write", Blocks(1 << 40)).unwrap_or_default() == Blocks::ZERO
-    {
+    if asked.stripes == Stripes::Wait && cache::asked(values, "ssd_write", Blocks(1 << 40)) == Blocks::ZERO {
         return Err(values.bad("stripes", "wait only with ssd_write=, where chunks can wait"));
     }
     let unit = (asked.unit.0 / chunk).clamp(1, length);
     let shape = Shape { logical: shape.logical(asked.reserve), unit, ..shape };
-    let depth = if zones.is_empty() { values.count("rebuild_depth").unwrap_or(1) } else { 1 };
-    let options =
-        FullStripeOptions { stripes: asked.stripes, batch: values.count("batch").unwrap_or(64), depth };
+    let depth = if zones.is_empty() { values.count("rebuild_depth") } else { 1 };
+    let options = FullStripeOptions { stripes: asked.stripes, batch: values.count("batch"), depth };
     Ok(Box::new(FullStripe::new(shape, options, context.seed, &zones)))
 }

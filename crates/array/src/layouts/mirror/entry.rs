@@ -43,7 +43,7 @@ chunks after a server was killed or the host lost power, in the background, and 
 
 fn build(context: &ArrayContext<'_>, values: &Values) -> BuildResult {
     let chunk = context.chunk(values)?;
-    let (disks, copies) = (context.disks().len() as u64, values.count("copies").unwrap_or(2));
+    let (disks, copies) = (context.disks().len() as u64, values.count("copies"));
     if copies > disks {
         return Err(values.bad("copies", format!("at most the {disks} drives of disks=")));
     }

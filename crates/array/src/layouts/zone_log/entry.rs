@@ -52,10 +52,10 @@ fn build(context: &ArrayContext<'_>, values: &Values) -> BuildResult {
             Victim::Greedy
         },
         own: values.on("separate"),
-        overprovision: values.share("overprovision").unwrap_or(0.1),
+        overprovision: values.share("overprovision"),
         ..LogOptions::default()
     };
-    let unit = values.count("granularity").unwrap_or_else(|| {
+    let unit = values.given("granularity", Values::count).unwrap_or_else(|| {
         let needed = (equal as u64 * size.0) >> 32;
         (needed + 1).next_power_of_two().max(UNIT)
     });

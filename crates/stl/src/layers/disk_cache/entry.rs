@@ -88,26 +88,26 @@ const PARAMS: &[Param] = &[
 ];
 
 fn build(context: &BuildContext, values: &Values) -> BuildResult {
-    let asked = context.band_length(values.band("band"), |n| BandLength::Blocks(Blocks(n)));
+    let asked = context.band_length(values, |n| BandLength::Blocks(Blocks(n)));
     let (band, starts) = match asked.map(|size| context.blocks_of(size).0) {
         Some(band) => (band, lay(&context.drive, band)?),
         None => default_bands(context)?,
     };
     let options = DiskCacheOptions {
-        cache: values.share("cache").unwrap_or(0.01),
+        cache: values.share("cache"),
         placement: match values.text("placement") {
             Some("per-set") => Placement::PerSet,
             _ => Placement::Contiguous,
         },
-        cleaning: match (values.text("cleaning"), values.count("clean_bands")) {
-            (Some("partial"), Some(n)) => Cleaning::Partial(n as u32),
+        cleaning: match values.text("cleaning") {
+            Some("partial") => Cleaning::Partial(values.count("clean_bands") as u32),
             _ => Cleaning::Full,
         },
         dynamic: values.text("association") == Some("dynamic"),
         all_associated: values.on("gc_all_assoc"),
         granularity: if values.text("granularity") == Some("8") { 8 } else { 1 },
         journal: values.on("journal"),
-        idle: values.time("idle"),
+        idle: values.given("idle", Values::time),
     };
     let refuse = |e: String| SpecError::Other(format!("{}: {e}", ENTRY.name));
     if starts.len() < 2 {

@@ -61,12 +61,12 @@ const FEW: usize = 8;
 fn build(context: &BuildContext, values: &Values) -> BuildResult {
     let refuse = |e: String| SpecError::Other(format!("{}: {e}", ENTRY.name));
     let space = MediumSpace::of(&context.drive);
-    let share = values.share("cache").unwrap_or(0.03);
+    let share = values.share("cache");
     let defaults = context.drive.spec().bands;
     let own = defaults
         .blocks
         .unwrap_or_else(|| context.blocks_of(BandLength::Tracks(defaults.tracks.unwrap_or(4))));
-    let asked = context.band_length(values.band("band"), BandLength::Tracks).map(|b| context.blocks_of(b));
+    let asked = context.band_length(values, BandLength::Tracks).map(|b| context.blocks_of(b));
     let mut region = asked.unwrap_or(own).0.max(1);
     let mut places = lay(&space, region, share);
     while asked.is_none() && region > 8 && places.as_ref().is_none_or(|p| p.regions.len() <= FEW) {
@@ -78,11 +78,13 @@ fn build(context: &BuildContext, values: &Values) -> BuildResult {
             "regions of {region} blocks leave no place beside the ring: use a smaller band= or less cache="
         ))
     })?;
-    let step = values.size("step", Blocks(places.region)).map_or(places.region.div_ceil(4), |b| b.0);
+    let step = values
+        .given("step", |v, key| v.size(key, Blocks(places.region)).0)
+        .unwrap_or(places.region.div_ceil(4));
     let options = ERegionOptions {
         step: step.clamp(1, places.region),
-        pace: values.share("pace").unwrap_or(0.5),
-        idle: values.time("idle"),
+        pace: values.share("pace"),
+        idle: values.given("idle", Values::time),
     };
     Ok(Box::new(ERegion::new(places, options)))
 }

@@ -5,7 +5,6 @@ use super::{Floating, What};
 use crate::Capabilities;
 use crate::entry::{BuildContext, BuildResult, LayerEntry, does_not_fit};
 use smrlab_disk::Model;
-use smrlab_units::Blocks;
 use smrlab_units::spec::{Kind, Param, SpecError, Values};
 
 const PAGE: &str = "\
@@ -72,16 +71,17 @@ fn build(context: &BuildContext, values: &Values) -> BuildResult {
     let refuse = |e: String| SpecError::Other(format!("{}: {e}", ENTRY.name));
     let drive = &context.drive;
     let surfaces = u64::from(drive.geometry().surfaces());
-    let tracks = values.count("group").unwrap_or(if surfaces < SURFACES { TRACKS } else { surfaces });
-    let unit = values.size("unit", drive.counted_blocks()).unwrap_or(Blocks(8)).0;
+    let tracks =
+        values.given("group", Values::count).unwrap_or(if surfaces < SURFACES { TRACKS } else { surfaces });
+    let unit = values.size("unit", drive.counted_blocks()).0;
     if unit == 0 || unit > drive.counted_blocks().0 {
         return Err(
             values.bad("unit", format!("from one block to the {} of the drive", drive.counted_blocks()))
         );
     }
-    let spare = values.share("spare").unwrap_or(0.01);
+    let spare = values.share("spare");
     let groups = Groups::new(drive, tracks, unit, spare).map_err(refuse)?;
     let mechanics = drive.mechanics(Some(Model::Full)).map_err(|e| does_not_fit(&ENTRY, &e))?;
     let what = if values.text("what") == Some("all") { What::All } else { What::Parity };
-    Ok(Box::new(Floating::new(groups, mechanics, what, values.count("longest").unwrap_or(4))))
+    Ok(Box::new(Floating::new(groups, mechanics, what, values.count("longest"))))
 }

@@ -114,7 +114,7 @@ pub(super) const GRANULARITY: Param = Param::new("granularity", Kind::Count(1, 1
 
 /// Blocks in a unit: as asked, or as the map allows.
 pub(super) fn unit(values: &Values, bands: &Bands) -> u64 {
-    values.count("granularity").unwrap_or_else(|| {
+    values.given("granularity", Values::count).unwrap_or_else(|| {
         let needed = bands.data_blocks().0 >> 32;
         (needed + 1).next_power_of_two().max(8)
     })
@@ -128,7 +128,7 @@ pub(super) fn log(
     options: LogOptions,
 ) -> BuildResult {
     let refuse = |e: String| SpecError::Other(format!("{}: {e}", entry.name));
-    let size = context.band_length(values.band("band"), BandLength::Tracks);
+    let size = context.band_length(values, BandLength::Tracks);
     let bands = context.bands(entry, size)?;
     let unit = unit(values, &bands);
     let slots = Slots::new(bands, unit).map_err(refuse)?;
@@ -137,10 +137,10 @@ pub(super) fn log(
 
 fn build(context: &BuildContext, values: &Values) -> BuildResult {
     let policy = values.text("policy").unwrap_or_default();
-    let idle = values.time("idle").map(|after| Idle {
+    let idle = values.given("idle", Values::time).map(|after| Idle {
         after,
-        free: values.share("idle_free").unwrap_or(0.1),
-        dead: values.share("idle_dead").unwrap_or(0.25),
+        free: values.share("idle_free"),
+        dead: values.share("idle_dead"),
     });
     let options = LogOptions {
         victim: match policy {
@@ -149,16 +149,16 @@ fn build(context: &BuildContext, values: &Values) -> BuildResult {
             _ => Victim::Greedy,
         },
         own: policy.contains("separation"),
-        streams: values.count("streams").unwrap_or(1) as u32,
+        streams: values.count("streams") as u32,
         separate: match values.text("separate") {
-            Some("frequency") => Separate::Frequency(values.count("hot_writes").unwrap_or(2) as u32),
-            Some("recency") => Separate::Recency(values.count("window").unwrap_or(4096) as u32),
+            Some("frequency") => Separate::Frequency(values.count("hot_writes") as u32),
+            Some("recency") => Separate::Recency(values.count("window") as u32),
             _ => Separate::None,
         },
         hot_bands: None,
-        overprovision: values.share("overprovision").unwrap_or(0.1),
+        overprovision: values.share("overprovision"),
         most: context.drive.counted_blocks(),
-        reserve: values.count("reserve").map(|n| n as u32),
+        reserve: values.given("reserve", Values::count).map(|n| n as u32),
         idle,
     };
     log(&ENTRY, context, values, options)

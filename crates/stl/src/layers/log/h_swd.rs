@@ -59,13 +59,13 @@ pub static ENTRY_H_SWD: LayerEntry = LayerEntry {
 };
 
 fn build(context: &BuildContext, values: &Values) -> BuildResult {
-    let length = values.count("window").unwrap_or(4096) as u32;
-    let heat = values.real("heat").unwrap_or(0.5) * f64::from(length);
+    let length = values.count("window") as u32;
+    let heat = values.real("heat") * f64::from(length);
     let options = LogOptions {
         // What was never written within the window is cold in any case.
         separate: Separate::Window { length, hot: (heat as u64).max(1) },
-        hot_bands: values.share("hot"),
-        overprovision: values.share("overprovision").unwrap_or(0.1),
+        hot_bands: Some(values.share("hot")),
+        overprovision: values.share("overprovision"),
         most: context.drive.counted_blocks(),
         ..LogOptions::default()
     };

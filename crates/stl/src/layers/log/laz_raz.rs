@@ -56,14 +56,14 @@ pub static ENTRY_LAZ_RAZ: LayerEntry = LayerEntry {
 fn build(context: &BuildContext, values: &Values) -> BuildResult {
     ENTRY_LAZ_RAZ.needs_tracks(&context.drive)?;
     let refuse = |e: String| SpecError::Other(format!("{}: {e}", ENTRY_LAZ_RAZ.name));
-    let size = context.band_length(values.band("band"), BandLength::Tracks);
+    let size = context.band_length(values, BandLength::Tracks);
     let bands = context.bands(&ENTRY_LAZ_RAZ, size)?;
     let unit = unit(values, &bands);
     let slots = Slots::new(bands, unit).map_err(refuse)?;
-    let raz = Raz::new(&context.drive, &slots, values.share("raz").unwrap_or(0.01)).map_err(refuse)?;
+    let raz = Raz::new(&context.drive, &slots, values.share("raz")).map_err(refuse)?;
     let options = LogOptions {
-        separate: Separate::Frequency(values.count("hot_writes").unwrap_or(2) as u32),
-        overprovision: values.share("overprovision").unwrap_or(0.1),
+        separate: Separate::Frequency(values.count("hot_writes") as u32),
+        overprovision: values.share("overprovision"),
         most: context.drive.counted_blocks(),
         ..LogOptions::default()
     };

@@ -135,8 +135,8 @@ const PARAMS: &[Param] = &[
 ];
 
 fn build(context: &BuildContext, values: &Values) -> BuildResult {
-    let bands = context.bands(&ENTRY, context.band_length(values.band("band"), BandLength::Tracks))?;
-    let given = values.text("bypass").map(|t| t == "on");
+    let bands = context.bands(&ENTRY, context.band_length(values, BandLength::Tracks))?;
+    let given = values.given("bypass", Values::on);
     let bypass = given.or(context.drive.spec().cache.and_then(|c| c.bypass)).unwrap_or(false);
     let bypass = if bypass { Bypass::Stream } else { Bypass::Never };
     Ok(Box::new(cache(context, ENTRY.name, bands, values, bypass)?))
@@ -166,8 +166,8 @@ fn cache(
     let refuse = |e: String| SpecError::Other(format!("{owner}: {e}"));
     let spec = context.drive.spec().cache.unwrap_or_default();
     let whole = context.drive.counted_blocks();
-    let log = values.size("log", whole).or(spec.log);
-    let overhead = values.size("overhead", whole).or(spec.overhead).map_or(0, |b| b.0);
+    let log = values.given("log", |v, key| v.size(key, whole)).or(spec.log);
+    let overhead = values.given("overhead", |v, key| v.size(key, whole)).or(spec.overhead).map_or(0, |b| b.0);
     let layout = Layout::new(context, bands, log, overhead).map_err(refuse)?;
     let options = PersistentCacheOptions { bypass, ..options(values, &spec, &layout, whole)? };
     let counted = context.drive.spec().counted.map_or(u64::MAX, |b| b.0);
@@ -182,29 +182,35 @@ fn options(
     whole: Blocks,
 ) -> Result<PersistentCacheOptions, SpecError> {
     let size = |key: &str, own: Option<Blocks>, default: u64| {
-        values.size(key, whole).or(own).map_or(default, |b| b.0)
+        values.given(key, |v, key| v.size(key, whole)).or(own).map_or(default, |b| b.0)
     };
-    let count = |key: &str, own: Option<u64>, default| values.count(key).or(own).unwrap_or(default);
-    let real = |key: &str, own: Option<f64>, default| values.real(key).or(own).unwrap_or(default);
-    let time = |key: &str, own: Option<SimTime>, default| values.time(key).or(own).unwrap_or(default);
-    let on = |key: &str, own: Option<bool>| values.text(key).map(|t| t == "on").or(own).unwrap_or(false);
+    let count =
+        |key: &str, own: Option<u64>, default| values.given(key, Values::count).or(own).unwrap_or(default);
+    let real =
+        |key: &str, own: Option<f64>, default| values.given(key, Values::real).or(own).unwrap_or(default);
+    let time =
+        |key: &str, own: Option<SimTime>, default| values.given(key, Values::time).or(own).unwrap_or(default);
+    let on = |key: &str, own: Option<bool>| values.given(key, Values::on).or(own).unwrap_or(false);
     // In billionths, so that times are whole numbers from here on.
     let turns = |turns: f64| layout.turns((turns * 1e9).round() as u64, 1_000_000_000);
     let band = layout.least_log_band();
     let slot = (real("slot", spec.slot_tracks, 0.4) * layout.track as f64).round() as u64;
     let overhead = size("overhead", spec.overhead, 0).min(band - 1);
-    let rate = values.real("commit_rate").map(|mb| (mb * 1e6) as u64).or(spec.commit_rate);
+    let rate = values.given("commit_rate", Values::real).map(|mb| (mb * 1e6) as u64).or(spec.commit_rate);
     let trigger = count("map_trigger", spec.map_trigger, 22_986);
     let limit = count("map_limit", spec.map_limit, 23_000.max(trigger));
     if limit < trigger {
         return Err(values.bad("map_limit", format!("not below map_trigger={trigger}")));
     }
-    let log = values.size("log", whole).or(spec.log).map_or_else(|| layout.log_blocks(), |b| b.0);
+    let log = values
+        .given("log", |v, key| v.size(key, whole))
+        .or(spec.log)
+        .map_or_else(|| layout.log_blocks(), |b| b.0);
     Ok(PersistentCacheOptions {
         log: log.max(1),
         sizes: Sizes { slot: slot.clamp(1, band), overhead },
         packet: size("packet", spec.packet, 1024).clamp(1, band - overhead),
-        queued: values.count("queued").unwrap_or(1),
+        queued: values.count("queued"),
         map_trigger: trigger,
         map_limit: limit,
         commit: turns(real("commit", spec.commit_turns, 2.4)),
@@ -219,7 +225,7 @@ fn options(
         bypass: Bypass::Never,
         whole_bands: on("whole_bands", spec.whole_bands),
         read_ahead: values.text("readahead") != Some("off"),
-        log_late: (values.real("log_late").unwrap_or(0.2) * layout.track as f64).round() as u64,
+        log_late: (values.real("log_late") * layout.track as f64).round() as u64,
         running_only: values.text("waits") == Some("running"),
     })
 }

@@ -122,32 +122,31 @@ fn build(context: &BuildContext, values: &Values) -> BuildResult {
     let small = space.counted.0 < 1_000_000;
     let size = if small { (space.counted.0 / 100 / 8 * 8).max(8) } else { 2000 };
     let literal = values.text("rules") == Some("literal");
-    let weight = |key| values.real(key).unwrap_or(1.0);
     let rules = Rules {
-        size: values.count("sblock_blocks").unwrap_or(size),
+        size: values.given("sblock_blocks", Values::count).unwrap_or(size),
         policy: match values.text("policy") {
             Some("most-cached") => Policy::MostCached,
             Some("tail-of-cache") => Policy::TailOfCache,
             Some("mix") => Policy::Mix(Weights {
-                tail: weight("mix_tail"),
-                cached: weight("mix_cached"),
-                age: weight("mix_age"),
+                tail: values.real("mix_tail"),
+                cached: values.real("mix_cached"),
+                age: values.real("mix_age"),
             }),
             _ => Policy::ClosestToTail,
         },
-        destage_ahead: values.count("destage_ahead").unwrap_or(0) as u32,
-        low_water: values.share("low_water").unwrap_or(0.03),
+        destage_ahead: values.count("destage_ahead") as u32,
+        low_water: values.share("low_water"),
         skip: values.text("unwritten").map_or(!literal, |v| v == "skip"),
         paced: values.text("moves").map_or(!literal, |v| v == "paced"),
         literal,
         bypass: values.on("bypass"),
         granularity: if values.text("granularity") == Some("8") { 8 } else { 1 },
-        batch: values.count("batch").unwrap_or(1000),
+        batch: values.count("batch"),
     };
     let options = SBlockOptions {
-        cache: values.share("cache").unwrap_or(0.01),
-        overprovision: values.share("overprovision").unwrap_or(0.01),
-        sections: values.count("sections").unwrap_or(if small { 1 } else { 10 }),
+        cache: values.share("cache"),
+        overprovision: values.share("overprovision"),
+        sections: values.given("sections", Values::count).unwrap_or(if small { 1 } else { 10 }),
         rules,
     };
     let layer = SBlockLayer::new(&space, options);

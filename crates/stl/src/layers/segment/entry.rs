@@ -67,7 +67,7 @@ pub static ENTRY: LayerEntry = LayerEntry {
 /// Tracks of a band.
 fn tracks(context: &BuildContext, values: &Values) -> u64 {
     let own = || context.drive.spec().bands.tracks.unwrap_or(4);
-    let size = context.band_length(values.band("band"), BandLength::Tracks);
+    let size = context.band_length(values, BandLength::Tracks);
     size.map_or_else(own, |size| context.tracks_of(size))
 }
 
@@ -95,7 +95,7 @@ fn build(context: &BuildContext, values: &Values) -> BuildResult {
     let count = count.min(context.counted(&bands));
     let shortest = context.drive.geometry().zones().map(|z| u64::from(z.sectors)).min().unwrap_or(1);
     let default = CHUNK.min((shortest / 4).max(1));
-    let chunk = values.size("chunk", Blocks(shortest)).map_or(default, |b| b.0);
+    let chunk = values.given("chunk", |v, key| v.size(key, Blocks(shortest)).0).unwrap_or(default);
     if chunk == 0 {
         return Err(refuse("a chunk has a block at least: use a larger chunk=".to_owned()));
     }

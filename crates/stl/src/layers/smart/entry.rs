@@ -53,7 +53,7 @@ fn build(context: &BuildContext, values: &Values) -> BuildResult {
     ENTRY.needs_tracks(&context.drive)?;
     let refuse = |e: String| SpecError::Other(format!("{}: {e}", ENTRY.name));
     let rows = Rows::of(&context.drive);
-    let overprovision = values.share("overprovision").unwrap_or(0.05);
+    let overprovision = values.share("overprovision");
     let space = Space::new(&context.drive, &rows, overprovision).map_err(refuse)?;
-    Ok(Box::new(Smart::new(rows, space, values.share("spread").unwrap_or(0.1))))
+    Ok(Box::new(Smart::new(rows, space, values.share("spread"))))
 }

@@ -67,8 +67,8 @@ const BEST_BAND: &str = "size of a band: 64tracks (cylinders on cylinder layouts
 const LENGTHS: [u64; 7] = [4, 8, 16, 32, 64, 128, 256];
 
 fn build(context: &BuildContext, values: &Values) -> BuildResult {
-    let overprovision = values.share("overprovision").unwrap_or(0.07);
-    let asked = context.band_length(values.band("band"), BandLength::Tracks);
+    let overprovision = values.share("overprovision");
+    let asked = context.band_length(values, BandLength::Tracks);
     let bands = match asked {
         Some(_) => context.bands(&ENTRY, asked)?,
         None => best(context, overprovision)?,
@@ -77,10 +77,10 @@ fn build(context: &BuildContext, values: &Values) -> BuildResult {
     let options = SteadyLogOptions {
         most: context.drive.counted_blocks(),
         overprovision,
-        step: values.size("step", track).unwrap_or(track).0.max(1),
-        idle: values.time("idle"),
-        idle_free: values.share("idle_free").unwrap_or(0.2),
-        idle_dead: values.share("idle_dead").unwrap_or(0.25),
+        step: values.given("step", |v, key| v.size(key, track)).unwrap_or(track).0.max(1),
+        idle: values.given("idle", Values::time),
+        idle_free: values.share("idle_free"),
+        idle_dead: values.share("idle_dead"),
     };
     let refuse = |e: String| SpecError::Other(format!("{}: {e}", ENTRY.name));
     Ok(Box::new(SteadyLog::new(bands, options).map_err(refuse)?))

@@ -59,15 +59,15 @@ pub static ENTRY: LayerEntry = LayerEntry {
 fn build(context: &BuildContext, values: &Values) -> BuildResult {
     ENTRY.needs_tracks(&context.drive)?;
     let refuse = |e: String| SpecError::Other(format!("{}: {e}", ENTRY.name));
-    let size = context.band_length(values.band("band"), BandLength::Tracks);
+    let size = context.band_length(values, BandLength::Tracks);
     let bands = context.bands(&ENTRY, size)?;
     let counted = context.counted(&bands);
-    let share = values.share("cache").unwrap_or(0.1);
+    let share = values.share("cache");
     let places = places(&context.drive, bands, counted, share).map_err(refuse)?;
     let victim = if values.text("victim") == Some("fullest") { Victim::Fullest } else { Victim::Oldest };
-    let idle = values.time("idle").map(|after| Idle {
+    let idle = values.given("idle", Values::time).map(|after| Idle {
         after,
-        free: (places.slots.len() as f64 * values.share("idle_free").unwrap_or(0.5)).round() as u32,
+        free: (places.slots.len() as f64 * values.share("idle_free")).round() as u32,
     });
     Ok(Box::new(VirtualGuard::new(context.drive.clone(), places, victim, idle)))
 }

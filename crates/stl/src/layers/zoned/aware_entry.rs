@@ -83,7 +83,7 @@ fn build(context: &BuildContext, values: &Values) -> BuildResult {
         before_zones(context, ENTRY.name, bands, &pairs)
     };
     let drive = context.drive.counted_blocks();
-    let (size, cache) = match values.size("zone", drive) {
+    let (size, cache) = match values.given("zone", |v, key| v.size(key, drive)) {
         Some(size) if size.0 == 0 || !size.0.is_multiple_of(PHYSICAL) => {
             return Err(values.bad("zone", "a multiple of 4KiB, such as 256MiB"));
         }
@@ -106,9 +106,8 @@ fn build(context: &BuildContext, values: &Values) -> BuildResult {
 }
 
 fn layer(size: u64, cache: PersistentCache, values: &Values) -> HostAware {
-    let number = |key| values.count(key).unwrap_or(1);
     let blocks = cache.host_blocks().0;
-    let share = values.share("conventional").unwrap_or(0.0);
+    let share = values.share("conventional");
     let zones = blocks / size;
     let wanted = if share > 0.0 { ((zones as f64 * share).round() as u64).max(1) } else { 0 };
     let shape = Shape {
@@ -117,12 +116,12 @@ fn layer(size: u64, cache: PersistentCache, values: &Values) -> HostAware {
         conventional: wanted.min(zones.saturating_sub(1)),
         kind: ZoneKind::SequentialPreferred,
         blocks,
-        most_open: number("optimal_open"),
+        most_open: values.count("optimal_open"),
         most_active: u64::MAX,
     };
     let preferred = PreferredZones {
-        open: number("optimal_open") as u32,
-        non_sequential: number("optimal_nonseq") as u32,
+        open: values.count("optimal_open") as u32,
+        non_sequential: values.count("optimal_nonseq") as u32,
     };
     let limits =
         ZoneLimits { unrestricted_reads: true, most_open: None, pitch: None, preferred: Some(preferred) };

@@ -105,9 +105,9 @@ pub(crate) fn model(name: &str, pairs: &[(&str, &str)]) -> Option<String> {
 
 fn build(context: &BuildContext, values: &Values) -> BuildResult {
     let fail = |e| does_not_fit(&ENTRY, &e);
-    let share = values.share("conventional");
+    let share = values.given("conventional", Values::share);
     let drive = context.drive.counted_blocks();
-    let places = match values.size("zone", drive) {
+    let places = match values.given("zone", |v, key| v.size(key, drive)) {
         Some(size) if size.0 == 0 || !size.0.is_multiple_of(PHYSICAL) => {
             return Err(values.bad("zone", "a multiple of 4KiB, such as 256MiB"));
         }
@@ -131,7 +131,7 @@ fn build(context: &BuildContext, values: &Values) -> BuildResult {
 
 /// How long zones of `size` blocks are.
 fn lengths(size: u64, drive: Blocks, values: &Values) -> Result<Lengths, SpecError> {
-    let within = |key: &str, most: u64| match values.size(key, drive) {
+    let within = |key: &str, most: u64| match values.given(key, |v, key| v.size(key, drive)) {
         Some(length) if !(1..=most).contains(&length.0) || !length.0.is_multiple_of(PHYSICAL) => {
             Err(values.bad(key, format!("a multiple of 4KiB, at most a zone's {most} blocks of 512 bytes")))
         }
@@ -145,8 +145,8 @@ fn lengths(size: u64, drive: Blocks, values: &Values) -> Result<Lengths, SpecErr
 }
 
 fn layer(places: Places, values: &Values) -> Zoned {
-    let most_open = values.count("max_open").unwrap_or(128);
-    let most_active = values.count("max_active").filter(|n| *n > 0).unwrap_or(u64::MAX);
+    let most_open = values.count("max_open");
+    let most_active = Some(values.count("max_active")).filter(|n| *n > 0).unwrap_or(u64::MAX);
     let shape = Shape {
         size: places.size,
         capacity: places.capacity,
