@@ -5,12 +5,13 @@
 //! fall between any two. What an SSD is asked for is done before time goes on.
 
 mod bench;
+mod restarted;
 
 use crate::harness::{BYTES, new_data, random_request};
 use crate::{Digest, PlainMedium, Rng};
 use bench::{Bench, Disk, Flash, range};
 use smrlab_array::{
-    Array, ArrayContext, Buffers, BuiltArray, EventLoop, Member, MemberId, Schedule, Ssd, Stop,
+    Array, ArrayContext, Buffers, BuiltArray, EventLoop, Member, MemberId, Records, Schedule, Ssd, Stop,
 };
 use smrlab_disk::{DriveModel, Model};
 use smrlab_drive::{Drive, DriveSetup, sched};
@@ -68,9 +69,9 @@ fn disk(layer: &str, context: &BuildContext) -> (Drive, bool, Disk) {
 }
 
 /// The array of `text` on these disks, and the sizes of its SSDs.
-fn build(text: &str, drives: &[Drive]) -> (Box<dyn Array>, Vec<Blocks>) {
-    let sizes: Vec<Blocks> = drives.iter().map(|d| d.layer().host_blocks()).collect();
-    let zones: Vec<_> = drives.iter().map(|d| zones_of(d.layer())).collect();
+fn build<'a>(text: &str, drives: impl Iterator<Item = &'a Drive>) -> (Box<dyn Array>, Vec<Blocks>) {
+    let (sizes, zones): (Vec<Blocks>, Vec<_>) =
+        drives.map(|d| (d.layer().host_blocks(), zones_of(d.layer()))).unzip();
     let chosen = smrlab_array::parse(text).unwrap_or_else(|e| panic!("{e}"));
     let BuiltArray { array, ssds } =
         chosen.build(&ArrayContext::new(&sizes).zoned(&zones)).unwrap_or_else(|e| panic!("{e}"));
@@ -103,7 +104,7 @@ impl ArrayHarness {
             bench.disks.push(bytes);
             discards &= own;
         }
-        let (array, ssds) = build(text, &drives);
+        let (array, ssds) = build(text, drives.iter());
         let flash = |b: &Blocks| Flash { bytes: vec![0x44; b.bytes() as usize], queue: VecDeque::new() };
         bench.ssds = ssds.iter().map(flash).collect();
         let bytes = array.host_blocks().bytes() as usize;
@@ -401,7 +402,7 @@ impl ArrayHarness {
                 _ => {}
             }
         }
-        self.power_lost();
+        self.power_lost(Stop::Orderly);
         if let Some(disk) = disk {
             self.kill(disk);
         }
@@ -450,16 +451,16 @@ impl ArrayHarness {
     }
 
     /// A fresh array takes up what the one before recorded, on the disks as they are.
-    fn power_lost(&mut self) {
+    fn power_lost(&mut self, stop: Stop) {
         let bench = &mut self.bench;
         bench.ssds.iter_mut().for_each(|ssd| ssd.queue.clear());
         bench.sent.clear();
         bench.buffers = Buffers::default();
         let Ok(drives) = self.event_loop.power_lost(bench);
-        let (array, ssds) = build(&self.text, &drives);
+        let (array, ssds) = build(&self.text, drives.iter());
         self.event_loop = event_loop(array, drives, &ssds);
         let records = self.bench.records.clone();
-        let Ok(()) = self.event_loop.recover(&records, Stop::Orderly, &mut self.bench);
+        let Ok(()) = self.event_loop.recover(&records, stop, &mut self.bench);
     }
 
     /// The array's state takes the place of its records, where it says what is on the members.

@@ -50,7 +50,7 @@ pub(super) struct Intent {
     doubt: Range<u64>,
     /// The first of them is being looked at.
     looking: bool,
-    /// Stripes of which the records say that they may not fit.
+    /// Stripes of which the records say that they may not fit: those of works that were cut.
     dirty: BTreeSet<u64>,
 }
 
@@ -66,7 +66,10 @@ impl Intent {
     }
 
     /// They fit again.
-    pub(super) fn clean(&self, stripes: Range<u64>, plan: &mut MemberPlan) {
+    pub(super) fn clean(&mut self, stripes: Range<u64>, plan: &mut MemberPlan) {
+        if !self.dirty.is_empty() {
+            stripes.clone().for_each(|stripe| _ = self.dirty.remove(&stripe));
+        }
         IntentChange::Clean(stripes).put(plan.records_mut());
     }
 
@@ -122,9 +125,9 @@ impl Intent {
         }
     }
 
-    /// Stripes of which the records say that they may not fit.
-    pub(super) fn take_dirty(&mut self) -> BTreeSet<u64> {
-        std::mem::take(&mut self.dirty)
+    /// Stripes of which the records say that they may not fit, and that were not made to since.
+    pub(super) fn left_dirty(&self) -> impl Iterator<Item = u64> {
+        self.dirty.iter().copied()
     }
 
     /// How many are in doubt, where any is: rows, or chunks of a mirror.
@@ -139,6 +142,7 @@ impl Intent {
         if self.left() > 0 {
             IntentChange::Doubt(self.doubt.start).put(out);
         }
+        self.left_dirty().for_each(|stripe| IntentChange::Dirty(stripe..stripe + 1).put(out));
     }
 }
 
@@ -170,5 +174,16 @@ mod tests {
         let mut killed = Intent::new(3000);
         killed.unclean(Stop::Killed, true, &mut plan);
         assert_eq!(killed.left(), 0, "records say what was under way");
+    }
+
+    /// Of three stripes that a cut left in doubt one is made to fit: a checkpoint has the others.
+    #[test]
+    fn a_checkpoint_has_what_a_cut_left() {
+        let (mut intent, mut plan, mut kept) = (Intent::new(9), MemberPlan::new(false), Records::default());
+        intent.recover(IntentChange::Dirty(3..6));
+        intent.clean(4..5, &mut plan);
+        intent.checkpoint(&mut kept);
+        let told: Vec<_> = kept.iter().filter_map(IntentChange::of).collect();
+        assert_eq!(told, [IntentChange::Dirty(3..4), IntentChange::Dirty(5..6)]);
     }
 }

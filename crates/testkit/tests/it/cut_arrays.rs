@@ -1,6 +1,7 @@
 //! Every array, on disks with layers that shingle, when the power fails between any two member requests, and when it restarts from its records.
 
 use crate::arrays::{ARRAYS, losses, redundant};
+use crate::zoned_arrays::{ZONED, drive as zoned_drive};
 use smrlab_testkit::{ArrayHarness, Rng, drives};
 use smrlab_units::HostOp;
 
@@ -217,4 +218,46 @@ fn the_power_may_fail_in_mid_collection() {
     });
     let lost = lost.count();
     assert!(lost > 5, "without the journal only {lost} of 120 cuts lost something");
+}
+
+/// Whatever befalls disks, and with requests under way: who takes up what was recorded, or the checkpoint, knows as much as who recorded it.
+#[test]
+fn who_begins_anew_knows_as_much() {
+    let (plain, wide) = (drives::plain(24, 6, 1, 4), zoned_drive());
+    let zoned = ZONED.iter().map(|(text, layer)| (*text, *layer, &wide));
+    for (text, layer, drive) in ARRAYS.iter().map(|text| (*text, "cmr", &plain)).chain(zoned) {
+        for seed in 0..3 {
+            let mut rng = Rng::new(seed);
+            let mut array = ArrayHarness::new(text, layer, drive);
+            let mut look = |array: &mut ArrayHarness, steps: u64| {
+                for _ in 0..steps {
+                    array.check_restarts();
+                    array.exercise(2, 40, &mut rng);
+                }
+                array.check_restarts();
+            };
+            look(&mut array, 5);
+            for disk in (0..losses(text)).rev() {
+                array.kill(disk);
+                look(&mut array, 2);
+            }
+            for disk in 0..losses(text) {
+                array.replace(disk);
+                look(&mut array, 2);
+            }
+            array.settle(&mut Rng::new(seed));
+            array.check_restarts();
+            array.begin_anew();
+            look(&mut array, 4);
+            if text.contains("intent=on") && !text.contains(" / ") {
+                // Works that were cut have left rows in doubt: they are that until they were looked at.
+                array.begin_anew();
+                array.check_restarts();
+            }
+            if !text.contains(" / ") {
+                array.kill(array.disks() - 1);
+                array.check_restarts();
+            }
+        }
+    }
 }

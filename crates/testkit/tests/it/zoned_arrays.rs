@@ -32,7 +32,7 @@ pub(crate) const ZONED: &[(&str, &str)] = &[
     ),
 ];
 
-fn drive() -> std::sync::Arc<smrlab_disk::DriveModel> {
+pub(crate) fn drive() -> std::sync::Arc<smrlab_disk::DriveModel> {
     drives::plain(200, 24, 2, 4)
 }
 

@@ -403,7 +403,7 @@ impl Array for Mirror {
                 }
             }
         }
-        self.intent.take_dirty().into_iter().for_each(|chunk| plan.job(Task::Resync(chunk)));
+        self.intent.left_dirty().for_each(|chunk| plan.job(Task::Resync(chunk)));
     }
 
     fn checkpoint(&self, out: &mut Records) {

@@ -291,6 +291,13 @@ impl Parity {
         true
     }
 
+    /// Rows whose parity is being written with what it lacked.
+    pub(super) fn applying(&self, task: Task) -> Option<Range<u64>> {
+        let Task::ApplyLogs(region) = task else { return None };
+        let rows = self.lacking(region);
+        Some(rows.first()?.0..rows.last()?.0 + 1)
+    }
+
     /// The logs of a region are empty, or, where they could not be put into the parity, as they were.
     pub(super) fn applied(&mut self, region: u64, empty: bool, plan: &mut MemberPlan) {
         self.logs.full.remove(&region);

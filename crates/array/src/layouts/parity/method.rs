@@ -206,6 +206,38 @@ mod tests {
         }
     }
 
+    /// Which reads each method needs, block by block: the one with fewer reads is chosen, then that with fewer blocks.
+    #[test]
+    fn fewer_reads_count_before_fewer_blocks() {
+        let mut apart = 0;
+        for (chunk, disks, parities) in [(4, 4, 1), (5, 5, 1), (4, 6, 2), (6, 7, 2)] {
+            let rows = rows(chunk, disks, parities);
+            let data = disks - parities;
+            for (start, end) in (0..data * chunk).flat_map(|s| (s + 1..=data * chunk).map(move |e| (s, e))) {
+                let cost = |modify: bool| {
+                    let (mut reads, mut blocks) = (0, 0);
+                    for role in 0..disks {
+                        let wanted = |at: &u64| {
+                            let is_new = |role: u64| (start..end).contains(&(role * chunk + at));
+                            let any = (0..data).any(is_new);
+                            any && if role >= data { modify } else { is_new(role) == modify }
+                        };
+                        let all: Vec<u64> = (0..chunk).filter(wanted).collect();
+                        blocks += all.len();
+                        reads += all.chunk_by(|a, b| a + 1 == *b).count();
+                    }
+                    (reads, blocks)
+                };
+                let [(r1, b1), (r2, b2)] = [cost(true), cost(false)];
+                let wanted = if (r1, b1) < (r2, b2) { Method::Modify } else { Method::Reconstruct };
+                let to = planned(&rows, start..end, Lost::NONE, CHEAPEST);
+                assert_eq!(to.segments[0].method, Some(wanted), "{start}..{end} of {rows:?}");
+                apart += u64::from(((r1, b1) < (r2, b2)) != ((b1, r1) < (b2, r2)));
+            }
+        }
+        assert!(apart > 0, "fewer reads are never more blocks");
+    }
+
     /// Whatever is preferred for parts of a row.
     #[test]
     fn a_whole_row_reads_nothing() {

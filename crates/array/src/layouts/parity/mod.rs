@@ -28,7 +28,7 @@ use crate::tickets::Tickets;
 use crate::{Array, Health, Locks, MemberId, MemberPlan, Phase, Record, Records, Stop, Ticket, Work};
 use code::Lost;
 use method::Preference;
-use operation::{Operation, Task, WriteOp, WritePhase};
+use operation::{Operation, Task, TaskPhase, WriteOp, WritePhase};
 use rows::Rows;
 use smrlab_stl::{Counted, HostRequest, Refusal};
 use smrlab_units::{Blocks, HostOp, SimTime, counters, forward};
@@ -288,7 +288,7 @@ impl Array for Parity {
     fn recover(&mut self, records: &Records, plan: &mut MemberPlan) {
         records.iter().for_each(|record| self.recovered(record));
         self.plan_replays(plan);
-        let dirty = self.intent.take_dirty().into_iter();
+        let dirty = self.intent.left_dirty();
         dirty.filter(|row| !self.resynced(*row).is_empty()).for_each(|row| plan.job(Task::Resync(row)));
     }
 
@@ -300,6 +300,7 @@ impl Array for Parity {
         let changing = self.operations.iter().filter_map(|(_, op)| match op {
             Operation::Write(op) if op.phase == WritePhase::WriteRows => self.changing(&op.request),
             Operation::Simple(request) => self.changing(request),
+            Operation::Task(op) if op.phase == TaskPhase::WriteTargets => self.applying(op.task),
             _ => None,
         });
         changing.for_each(|rows| intent::IntentChange::Dirty(rows).put(out));

@@ -102,7 +102,7 @@ impl Rows {
         }
         // Parities beyond the last disk are on the first ones.
         let wrapped = (first + parities).saturating_sub(disks);
-        role + if wrapped > 0 || role < first { wrapped } else { parities }
+        role + if role < first { wrapped } else { parities }
     }
 
     /// What `disk` does in a row.

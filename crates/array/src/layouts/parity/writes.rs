@@ -195,7 +195,7 @@ impl Parity {
     }
 
     /// It fits again.
-    pub(super) fn clean(&self, r: &HostRequest, plan: &mut MemberPlan) {
+    pub(super) fn clean(&mut self, r: &HostRequest, plan: &mut MemberPlan) {
         self.changing(r).into_iter().for_each(|rows| self.intent.clean(rows, plan));
     }
 
