@@ -6,6 +6,7 @@
 
 mod bench;
 mod restarted;
+mod unsynced;
 
 use crate::harness::{BYTES, new_data, random_request};
 use crate::{Digest, PlainMedium, Rng};
@@ -55,6 +56,7 @@ pub struct ArrayHarness {
     /// Requests refused because data are lost.
     pub refused: u64,
     discards: bool,
+    unsynced: Option<unsynced::Unsynced>,
 }
 
 /// A blank disk with this layer, whether it discards, and its bytes.
@@ -125,6 +127,7 @@ impl ArrayHarness {
             last_read: Vec::new(),
             refused: 0,
             discards: chosen.discards(discards),
+            unsynced: None,
         }
     }
 
@@ -174,6 +177,7 @@ impl ArrayHarness {
             _ => Vec::new(),
         };
         self.bench.buffers.arrived(request.id, host);
+        self.may_change(request.id, request.op, request.lba, request.blocks, &data);
         self.open.insert(request.id, Open { request, data, compared });
         let Ok(()) = self.event_loop.submit(self.event_loop.now(), &request, &mut self.bench);
         self.answers();
@@ -468,6 +472,7 @@ impl ArrayHarness {
         if self.array().is_settled() {
             self.bench.records.clear();
             self.event_loop.array().checkpoint(&mut self.bench.records);
+            self.bench.durable(self.bench.records.len());
         }
     }
 }

@@ -41,6 +41,8 @@ pub(super) struct Bench {
     pub(super) sent: BTreeMap<(MemberId, u64), Sent>,
     pub(super) buffers: Buffers,
     pub(super) records: Records,
+    /// How many of the records may be there after a cut: those that are durable, or some whole plans more.
+    pub(super) may_keep: Vec<usize>,
     pub(super) done: u64,
     pub(super) digest: Digest,
 }
@@ -57,6 +59,12 @@ impl Bench {
             _ => Vec::new(),
         };
         Sent { op: *op, data, parts: plan.parts(op).to_vec() }
+    }
+
+    /// So many records are durable, and those behind them may be lost.
+    pub(super) fn durable(&mut self, records: usize) {
+        self.may_keep.clear();
+        self.may_keep.push(records);
     }
 
     /// A member has done what it was asked for: what it read is in `sent.data`.
@@ -151,6 +159,10 @@ impl ArrayObserver for Bench {
 
     fn planned(&mut self, _: SimTime, plan: &MemberPlan) {
         self.records.append(plan.records());
+        match plan.is_fence() {
+            true => self.durable(self.records.len()),
+            false => self.may_keep.push(self.records.len()),
+        }
         for r in plan.records().iter() {
             self.digest.note(&[r.tag.into()]);
             self.digest.note(r.words);
