@@ -62,12 +62,14 @@ impl<T: Cell> Windows<T> {
 
     #[cold]
     fn move_to(&mut self, cursor: usize, ns: u64) -> usize {
-        while ns / self.width >= self.limit as u64 {
+        let mut index = ns / self.width;
+        while index >= self.limit as u64 {
             self.double();
+            index = ns / self.width;
         }
-        let index = (ns / self.width) as usize;
+        let index = index as usize;
         if index >= self.cells.len() {
-            self.cells.resize(index + 1, T::default());
+            self.cells.resize_with(index + 1, T::default);
         }
         self.cursors[cursor] = Cursor { start: index as u64 * self.width, index };
         index

@@ -3,6 +3,7 @@
 mod entry;
 mod records;
 mod refresh;
+mod tally;
 #[cfg(test)]
 mod tests;
 
@@ -15,10 +16,9 @@ use crate::parts::split::ReadRuns;
 use crate::{
     Cause, Counted, Dir, Endpoint, Facts, HostRequest, Plan, Record, Refusal, StepEnd, TranslationLayer,
 };
-use smrlab_units::reciprocal::Reciprocal;
 use smrlab_units::{Blocks, HostOp, Lba, Pba, SimTime, counters};
-use std::collections::VecDeque;
 use std::ops::Range;
+use tally::{Entry, Tally};
 
 /// What can be chosen about the layer.
 #[derive(Clone, Copy, Debug)]
@@ -44,17 +44,6 @@ pub struct Places {
     pub guard: u64,
 }
 
-/// Blocks that were written to the ring together: fewer than 2^32.
-#[derive(Clone, Copy, Debug)]
-struct Entry {
-    lba: u64,
-    /// Position of the first one in the ring.
-    at: u64,
-    blocks: u32,
-    /// Blocks of which it holds the newest copy.
-    needed: u32,
-}
-
 /// How far the cursor is: regions before it were looked at, and so many blocks of its own are in the spare place.
 #[derive(Clone, Copy, Debug, Default)]
 struct Cursor {
@@ -75,19 +64,10 @@ counters! {
 pub struct ERegion {
     options: ERegionOptions,
     places: Places,
-    by_region: Reciprocal,
     ring: Ring,
-    /// What lies in the ring, oldest first; some of it is no longer needed.
-    entries: VecDeque<Entry>,
-    /// Number of the oldest entry, modulo 2^32.
-    first: u32,
     /// The newest copies of blocks in the ring: `at` is the position, `packet` the number of the entry.
     cached: Extents,
-    /// Those that a change of it takes out; empty between changes.
-    gone: Vec<Extent>,
-    /// Blocks of each region that the ring holds, and of all.
-    in_region: Vec<u32>,
-    in_ring: u64,
+    tally: Tally,
     /// The place of each region, and the one that is free.
     place: Vec<u32>,
     spare: u32,
@@ -111,12 +91,8 @@ impl ERegion {
             options,
             safe: ring.free(),
             ring,
-            entries: VecDeque::new(),
-            first: 0,
             cached: Extents::default(),
-            gone: Vec::new(),
-            in_region: vec![0; regions],
-            in_ring: 0,
+            tally: Tally::new(regions, places.region),
             place: (0..regions as u32).collect(),
             spare: regions as u32,
             cursor: Cursor::default(),
@@ -124,7 +100,6 @@ impl ERegion {
             spare_needed: false,
             step: Vec::new(),
             counters: Counters::default(),
-            by_region: Reciprocal::new(places.region),
             places,
         }
     }
@@ -136,7 +111,7 @@ impl ERegion {
 
     /// Where a block is that the ring does not hold, and how many blocks of its region follow there.
     fn home(&self, lba: u64) -> (Pba, u64) {
-        let (region, offset) = self.by_region.div_rem_wide(lba);
+        let (region, offset) = self.tally.by_region.div_rem_wide(lba);
         let moved = region == self.cursor.region && offset < self.cursor.done;
         let (place, end) = match moved {
             true => (self.spare, self.cursor.done),
@@ -148,16 +123,8 @@ impl ERegion {
     /// Calls `each` with the runs of blocks that lie side by side: LBAs, first block, and whether the ring holds them.
     fn for_runs(&self, lbas: Range<u64>, mut each: impl FnMut(Range<u64>, Pba, bool)) {
         let mut at = lbas.start;
-        let homes = |mut from: u64, to: u64, each: &mut dyn FnMut(Range<u64>, Pba, bool)| {
-            while from < to {
-                let (pba, n) = self.home(from);
-                let end = to.min(from + n);
-                each(from..end, pba, false);
-                from = end;
-            }
-        };
         for e in self.cached.within(lbas.clone()) {
-            homes(at, e.lba, &mut each);
+            self.for_homes(at..e.lba, &mut each);
             let (mut lba, mut position) = (e.lba, e.at);
             at = e.lba + e.blocks;
             while lba < at {
@@ -168,7 +135,17 @@ impl ERegion {
                 lba = end;
             }
         }
-        homes(at, lbas.end, &mut each);
+        self.for_homes(at..lbas.end, &mut each);
+    }
+
+    /// The same for blocks that it does not hold.
+    fn for_homes(&self, mut lbas: Range<u64>, each: &mut impl FnMut(Range<u64>, Pba, bool)) {
+        while !lbas.is_empty() {
+            let (pba, n) = self.home(lbas.start);
+            let end = lbas.end.min(lbas.start + n);
+            each(lbas.start..end, pba, false);
+            lbas.start = end;
+        }
     }
 
     fn read(&self, r: &HostRequest, plan: &mut Plan) {
@@ -245,7 +222,7 @@ impl ERegion {
 
 impl TranslationLayer for ERegion {
     fn host_blocks(&self) -> Blocks {
-        Blocks(self.in_region.len() as u64 * self.places.region)
+        Blocks(self.tally.in_region.len() as u64 * self.places.region)
     }
 
     by_operation!();
@@ -298,19 +275,19 @@ impl TranslationLayer for ERegion {
     fn facts(&self) -> Facts<'_> {
         Facts {
             cache: Some(Blocks(self.ring.size())),
-            cached: Some(Blocks(self.in_ring)),
+            cached: Some(Blocks(self.tally.in_ring)),
             ..Facts::default()
         }
     }
 
     fn map_bytes(&self) -> u64 {
-        let entries = self.entries.capacity() * size_of::<Entry>();
-        let regions = self.in_region.capacity() * 8;
+        let entries = self.tally.entries.capacity() * size_of::<Entry>();
+        let regions = self.tally.in_region.capacity() * 8;
         (self.live.set().bytes() + entries + regions) as u64 + self.cached.bytes()
     }
 
     fn counters(&self, out: &mut Counted) {
         out.counts(self.counters.named());
-        out.level("cached_blocks", self.in_ring);
+        out.level("cached_blocks", self.tally.in_ring);
     }
 }

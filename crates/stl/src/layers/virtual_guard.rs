@@ -10,12 +10,12 @@ pub use entry::ENTRY;
 
 use crate::parts::free_bands::FreeBands;
 use crate::parts::live::Live;
+use crate::parts::marks::Marks;
 use crate::parts::rows::{At, Row, Rows, Span};
 use crate::parts::split::ReadRuns;
 use crate::{
     Cause, Counted, Dir, Endpoint, Facts, HostRequest, Plan, Record, Refusal, StepEnd, TranslationLayer,
 };
-use smrlab_blockmap::UnitMap;
 use smrlab_disk::{BandId, Bands, DriveModel};
 use smrlab_units::{Blocks, HostOp, Lba, Pba, SimTime, counters};
 use std::collections::VecDeque;
@@ -84,7 +84,7 @@ pub struct VirtualGuard {
     /// PBAs at home that hold data, wherever their row is now.
     live: Live,
     /// One more than the slot of a row that is away.
-    away: UnitMap,
+    away: Marks,
     held: Vec<Option<Held>>,
     /// Rows in the order in which they went away, with their number; of some of them this is over, but not of the first.
     order: VecDeque<(Row, u64)>,
@@ -128,14 +128,14 @@ impl RowWrite {
 impl VirtualGuard {
     /// Builds the layer.
     pub fn new(drive: Arc<DriveModel>, places: Places, victim: Victim, idle: Option<Idle>) -> Self {
-        let slots = places.slots.len();
+        let (slots, rows) = (places.slots.len(), Rows::of(&drive));
         Self {
-            rows: Rows::of(&drive),
+            away: Marks::new(rows.count()),
+            rows,
             drive,
             victim,
             idle,
             live: Live::default(),
-            away: UnitMap::new(),
             held: vec![None; slots],
             order: VecDeque::new(),
             by_band: vec![0; places.bands.len() as usize].into(),
@@ -369,7 +369,8 @@ impl TranslationLayer for VirtualGuard {
 
     fn background_after(&self) -> Option<SimTime> {
         let idle = self.idle?;
-        (!self.away.is_empty() && self.free.len() < idle.free).then_some(idle.after)
+        let all = self.held.len() as u32;
+        (self.free.len() < idle.free.min(all)).then_some(idle.after)
     }
 
     fn background(&mut self, _: SimTime, plan: &mut Plan) {

@@ -142,7 +142,8 @@ impl Extents {
             let place = self.place(span.end - 1);
             let Some(leaf) = self.leaf_mut(place) else { return };
             let to = leaf.partition_point(|e| e.lba < span.end);
-            let from = leaf[..to].partition_point(|e| e.end() <= span.start);
+            // Few lie in the span: found by halving they would take longer.
+            let from = leaf[..to].iter().rposition(|e| e.end() <= span.start).map_or(0, |before| before + 1);
             if from == to {
                 return;
             }

@@ -1,6 +1,6 @@
-//! One number for each band, zero at first: memory goes with the bands that were touched.
+//! One number for each band or row, zero at first: memory goes with those that were touched.
 
-/// Bands in a chunk, which is what is allocated at a time.
+/// Numbers in a chunk, which is what is allocated at a time.
 const CHUNK: usize = 1024;
 
 /// See the [module](self).
@@ -10,9 +10,9 @@ pub struct Marks {
 }
 
 impl Marks {
-    /// For bands below `bands`.
-    pub fn new(bands: u64) -> Self {
-        Self { chunks: vec![None; (bands as usize).div_ceil(CHUNK)] }
+    /// For what is numbered below `count`.
+    pub fn new(count: u64) -> Self {
+        Self { chunks: vec![None; (count as usize).div_ceil(CHUNK)] }
     }
 
     /// The number of a band.

@@ -1,6 +1,6 @@
 //! What survives a power cut: the ring, the places of regions and the cursor, as records that are applied by the same functions.
 
-use super::{Cursor, ERegion, Entry};
+use super::{Cursor, ERegion};
 use crate::Record;
 use crate::parts::extents::Extent;
 use crate::parts::ring::Ring;
@@ -32,10 +32,9 @@ impl ERegion {
         match record.tag {
             APPEND => {
                 let at = self.ring.head();
-                let packet = self.first.wrapping_add(self.entries.len() as u32);
                 self.ring.push(b);
                 self.safe = self.safe.saturating_sub(b);
-                self.entries.push_back(Entry { lba: a, at, blocks: b as u32, needed: 0 });
+                let packet = self.tally.begin(a, b, at);
                 self.supersede(Extent { lba: a, blocks: b, packet, at });
                 self.trim();
             }
@@ -45,8 +44,10 @@ impl ERegion {
                 self.trim();
             }
             RING => self.ring = Ring::with(self.ring.size(), a, b),
-            ENTRY => self.entries.push_back(Entry { lba: a, at: c, blocks: b as u32, needed: 0 }),
-            CACHED => self.hold(Extent { lba: a, blocks: b, packet: self.entry_at(c), at: c }),
+            ENTRY => _ = self.tally.begin(a, b, c),
+            CACHED => {
+                self.hold(Extent { lba: a, blocks: b, packet: self.tally.entry_at(c, &self.ring), at: c })
+            }
             PLACE => self.place[a as usize] = b as u32,
             CURSOR => (self.cursor, self.spare) = (Cursor { region: a, done: b }, c as u32),
             _ => {
@@ -54,14 +55,6 @@ impl ERegion {
                 debug_assert!(known, "record {} is not e-region's", record.tag);
             }
         }
-    }
-
-    /// The number of the entry that holds a position: they lie in the ring without a gap.
-    fn entry_at(&self, at: u64) -> u32 {
-        let tail = self.ring.tail();
-        let ahead = self.ring.ahead(tail, at);
-        let behind = self.entries.partition_point(|entry| self.ring.ahead(tail, entry.at) <= ahead);
-        self.first.wrapping_add(behind as u32).wrapping_sub(1)
     }
 
     /// The ring holds the newest copy of these blocks. Positions go on at the beginning of the ring behind its end.
@@ -72,7 +65,7 @@ impl ERegion {
         if first < e.blocks {
             self.cached.insert(Extent { lba: e.lba + first, blocks: e.blocks - first, at: 0, ..e });
         }
-        self.count(&e, true);
+        self.tally.count(&e, true);
     }
 
     /// The ring holds the newest copy of these blocks, and perhaps an older one.
@@ -82,44 +75,19 @@ impl ERegion {
             return self.hold(e);
         }
         // What is written again is mostly written as it was: then the map is looked at once.
-        let mut gone = std::mem::take(&mut self.gone);
-        self.cached.replace(e, |old| gone.push(old));
-        gone.drain(..).for_each(|old| self.count(&old, false));
-        self.gone = gone;
-        self.count(&e, true);
+        self.cached.replace(e, |old| self.tally.count(&old, false));
+        self.tally.count(&e, true);
     }
 
     /// The ring's copies of these blocks are not needed any more.
     fn forget(&mut self, lbas: Range<u64>) {
-        let mut gone = std::mem::take(&mut self.gone);
-        self.cached.remove(lbas, |old| gone.push(old));
-        gone.drain(..).for_each(|old| self.count(&old, false));
-        self.gone = gone;
-    }
-
-    /// Counts blocks of one entry that the ring holds from now on, or no longer.
-    fn count(&mut self, e: &Extent, held: bool) {
-        let change = |n: &mut u32, by: u64| *n = if held { *n + by as u32 } else { *n - by as u32 };
-        change(&mut self.entries[e.packet.wrapping_sub(self.first) as usize].needed, e.blocks);
-        self.in_ring = if held { self.in_ring + e.blocks } else { self.in_ring - e.blocks };
-        let (mut at, end) = (e.lba, e.lba + e.blocks);
-        while at < end {
-            let region = self.by_region.div_wide(at);
-            let next = end.min((region + 1) * self.places.region);
-            change(&mut self.in_region[region as usize], next - at);
-            at = next;
-        }
+        self.cached.remove(lbas, |old| self.tally.count(&old, false));
     }
 
     /// Entries at the tail of which nothing is needed are over.
     fn trim(&mut self) {
-        while let Some(oldest) = self.entries.front() {
-            if oldest.needed > 0 {
-                break;
-            }
-            self.ring.pop(oldest.blocks.into());
-            self.entries.pop_front();
-            self.first = self.first.wrapping_add(1);
+        while let Some(over) = self.tally.pop_over() {
+            self.ring.pop(over.blocks.into());
         }
     }
 
@@ -130,7 +98,7 @@ impl ERegion {
         self.cursor = Cursor { region, done: part.end };
         if part.end == self.places.region {
             std::mem::swap(&mut self.place[region as usize], &mut self.spare);
-            self.cursor = Cursor { region: (region + 1) % self.in_region.len() as u64, done: 0 };
+            self.cursor = Cursor { region: (region + 1) % self.tally.in_region.len() as u64, done: 0 };
             self.spare_needed = true;
             self.counters.regions += 1;
         }
@@ -141,10 +109,10 @@ impl ERegion {
         self.live.checkpoint(out);
         let note = |tag, words| Record { tag, words };
         out(note(RING, [self.ring.tail(), self.ring.used(), 0]));
-        for e in &self.entries {
+        for e in &self.tally.entries {
             out(note(ENTRY, [e.lba, e.blocks.into(), e.at]));
         }
-        let host = self.in_region.len() as u64 * self.places.region;
+        let host = self.tally.in_region.len() as u64 * self.places.region;
         for e in self.cached.within(0..host) {
             out(note(CACHED, [e.lba, e.blocks, e.at]));
         }

@@ -22,7 +22,7 @@ pub(super) struct Step {
 impl ERegion {
     /// Whether there is a [next step](Self::next_step).
     pub(super) fn has_step(&self) -> bool {
-        self.cursor.done > 0 || self.in_ring > 0
+        self.cursor.done > 0 || self.tally.in_ring > 0
     }
 
     /// The next step: of the region that was begun, or of the next one, in the order of positions, of which the ring
@@ -34,7 +34,7 @@ impl ERegion {
         let region = if self.cursor.done > 0 {
             self.cursor.region
         } else {
-            let (before, ahead) = self.in_region.split_at(self.cursor.region as usize);
+            let (before, ahead) = self.tally.in_region.split_at(self.cursor.region as usize);
             let held = |of: &[u32]| of.iter().position(|&blocks| blocks > 0);
             held(ahead).map_or_else(|| held(before), |i| Some(before.len() + i))? as u64
         };
@@ -103,7 +103,7 @@ impl ERegion {
         }
         // Two for one: the ring's tail gains on its head.
         for _ in 0..2 {
-            if 4 * self.ring.free() < self.ring.size() && 2 * self.in_ring <= self.ring.size() {
+            if 4 * self.ring.free() < self.ring.size() && 2 * self.tally.in_ring <= self.ring.size() {
                 self.retire(plan);
             }
         }
@@ -114,7 +114,7 @@ impl ERegion {
     /// go on.
     pub(super) fn make_room_for(&mut self, room: u64, plan: &mut Plan) {
         while self.ring.free() < room {
-            if 2 * self.in_ring > self.ring.size() || !self.retire(plan) {
+            if 2 * self.tally.in_ring > self.ring.size() || !self.retire(plan) {
                 self.take_step(plan);
             }
         }
@@ -122,7 +122,7 @@ impl ERegion {
 
     /// Moves what is needed of the oldest entry to the head; `false`: there is no room for it.
     fn retire(&mut self, plan: &mut Plan) -> bool {
-        let oldest = *self.entries.front().expect("a full ring has entries");
+        let oldest = *self.tally.entries.front().expect("a full ring has entries");
         let needed = self.needed(&oldest);
         let blocks: u64 = needed.iter().map(|e| e.blocks).sum();
         if blocks + self.places.guard > self.ring.free() {

@@ -70,14 +70,14 @@ fn entries_count_the_blocks_that_are_needed_of_them() {
     let new = || ERegion::new(places.clone(), options);
     let (mut layer, mut plan, mut rng) = (new(), Plan::new(false, false), Rng::new(9));
     let (mut wrapped, mut partly) = (0, 0);
-    let counts = |layer: &ERegion| layer.entries.iter().map(|e| (e.at, e.needed)).collect::<Vec<_>>();
+    let counts = |layer: &ERegion| layer.tally.entries.iter().map(|e| (e.at, e.needed)).collect::<Vec<_>>();
     for _ in 0..4000 {
         let lba = rng.below(200);
         let blocks = 1 + rng.below((200 - lba).min(9));
         let op = if rng.one_in(8) { HostOp::Discard } else { HostOp::Write };
         plan.clear();
         layer.submit(SimTime::ZERO, &HostRequest::new(op, Lba(lba), Blocks(blocks)), &mut plan);
-        for entry in &layer.entries {
+        for entry in &layer.tally.entries {
             let needed: u64 = layer.needed(entry).iter().map(|e| e.blocks).sum();
             assert_eq!(u64::from(entry.needed), needed, "{entry:?}");
             wrapped += u64::from(entry.at + u64::from(entry.blocks) > 96);

@@ -37,6 +37,8 @@ pub(super) struct Job {
     pub band: usize,
     /// What is taken from the log, ascending.
     pub taken: Vec<Extent>,
+    /// Tracks from the lowest of that to the band's end.
+    pub tracks: u64,
     /// Which scratch band it uses, and how many tracks of the scratch log were full before.
     pub scratch: usize,
     pub tracks_before: u64,
@@ -112,26 +114,15 @@ impl PersistentCache {
         self.log.take(self.layout.host(band), &mut job.taken);
         let job = self.job(band, job);
         let place = self.layout.native[band];
-        let tracks = self.tracks_of(&job) * place.track / self.layout.track;
-        self.scratch_tracks = (self.scratch_tracks + tracks) % self.scratch_size();
+        let tracks = job.tracks * place.track / self.layout.track;
+        self.scratch_tracks = (self.scratch_tracks + tracks) % self.layout.scratch_tracks;
         self.scratch_next ^= 1;
         self.jobs.push_back(job);
-    }
-
-    /// Tracks of a scratch band.
-    fn scratch_size(&self) -> u64 {
-        (self.layout.scratch[0].blocks / self.layout.track).max(1)
     }
 
     /// The offset in the band of the lowest block that is taken.
     fn lowest(&self, job: &Job) -> u64 {
         job.taken.first().map_or(0, |e| e.lba - self.layout.host(job.band).start)
-    }
-
-    /// Tracks from there to the band's end.
-    fn tracks_of(&self, job: &Job) -> u64 {
-        let place = self.layout.native[job.band];
-        place.blocks.div_ceil(place.track) - self.lowest(job) / place.track
     }
 
     /// A band's job, of which it is known what is taken, with the state of the scratch log.
@@ -148,17 +139,19 @@ impl PersistentCache {
         job.collected.clear();
         let place = self.layout.native[job.band];
         let way = SimTime(2 * self.layout.way_from(job.band).0);
-        let tracks = self.tracks_of(job);
+        let lowest = self.lowest(job);
+        let tracks = place.blocks.div_ceil(place.track) - lowest / place.track;
+        job.tracks = tracks;
         if self.o.whole_bands && job.blocks() == place.blocks {
             self.collect(job, 0..place.blocks);
             let time = self.layout.turns(tracks, 1) + way;
             return job.steps.push(SubStep { work: Work::Home(0..place.blocks), time });
         }
         let mut full = job.tracks_before * self.layout.track;
-        for p in self.phases(job.band, self.lowest(job), tracks) {
+        for p in self.phases(job.band, lowest, tracks) {
             let read = self.layout.turns(p.tracks, 1) + way;
             job.steps.push(SubStep { work: Work::Read(p.merged.clone()), time: read });
-            let (need, size) = (p.tracks * place.track, self.scratch_size() * self.layout.track);
+            let (need, size) = (p.tracks * place.track, self.layout.scratch_tracks * self.layout.track);
             let room = size - full;
             if need <= room {
                 self.collect(job, p.merged.clone());

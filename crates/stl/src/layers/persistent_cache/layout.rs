@@ -25,8 +25,9 @@ pub(super) struct Layout {
     pub bands: Bands,
     /// The log, in the order in which its bands are filled.
     pub log: Vec<UsableBand>,
-    /// Two scratch bands, as large as the largest native one.
+    /// Two scratch bands, as large as the largest native one, and how many tracks each of them has.
     pub scratch: [UsableBand; 2],
+    pub scratch_tracks: u64,
     pub native: Vec<UsableBand>,
     /// The host's first block of each native band, and the end.
     starts: RunIndex,
@@ -117,6 +118,7 @@ impl Layout {
         Ok(Self {
             bands,
             track: all[0].track,
+            scratch_tracks: (scratch[0].blocks / all[0].track).max(1),
             log: all,
             scratch,
             ways: ways(&mechanics, &native),
@@ -164,7 +166,10 @@ impl Layout {
 
     /// `turns / of` revolutions.
     pub(super) fn turns(&self, turns: u64, of: u64) -> SimTime {
-        SimTime((u128::from(self.turn) * u128::from(turns) / (u128::from(of) * 1000)) as u64)
+        match self.turn.checked_mul(turns) {
+            Some(whole) => SimTime(whole / (of * 1000)),
+            None => SimTime((u128::from(self.turn) * u128::from(turns) / u128::from(of * 1000)) as u64),
+        }
     }
 
     /// The way from a native band to the log.

@@ -50,7 +50,8 @@ impl VirtualGuard {
     }
 
     fn give_back(&mut self, row: Row) {
-        let slot = self.away.set(row.0, 0).checked_sub(1).expect("the row is away");
+        let slot = self.slot(row).expect("the row is away");
+        self.away.set(row.0, 0);
         let Held { band, .. } = self.held[slot as usize].take().expect("what is away is in a slot");
         self.free.put(slot);
         // So that the first of them is away, and nobody has to look for it.
