@@ -39,16 +39,11 @@ load f2fs
 blkzone reset $d
 mkfs.f2fs -f -m -q $d >said
 mount -t f2fs $d /mnt/fs
-cp -r /etc/[a-l]* /mnt/fs/
-dd if=/dev/urandom of=/mnt/fs/large bs=1M count=24 status=none
-sync
-rm -r /mnt/fs/[a-c]*
-(cd /mnt/fs && find . -type f -print0 | sort -z | xargs -0 sha256sum) >sums
-same "$(($(wc -l <sums) > 20))" 1
+fill 24
 umount /mnt/fs
 ask kill
 mount -t f2fs $d /mnt/fs
-(cd /mnt/fs && sha256sum --quiet -c /mnt/tmp/sums)
+unchanged
 umount /mnt/fs
 # f2fs-tools 1.15 counts free segments otherwise than the kernel where zones have gaps, on null_blk as well.
 fsck.f2fs --dry-run $d >said || true

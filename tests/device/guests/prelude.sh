@@ -27,4 +27,15 @@ same() { [ "$1" = "$2" ] || { echo "it is '$1' and should be '$2'"; return 1; };
 # Fails where the command succeeds.
 refused() { if "$@"; then echo "not refused: $*"; return 1; fi; }
 
+# Fills /mnt/fs with files, one of so many MiB, takes a part away again, and notes the sums of the rest.
+fill() {
+    cp -r /etc/[b-l]* /mnt/fs/
+    dd if=/dev/urandom of=/mnt/fs/large bs=1M count=$1 status=none
+    sync
+    rm -r /mnt/fs/[b-c]*
+    (cd /mnt/fs && find . -type f -print0 | sort -z | xargs -0 sha256sum) >sums
+    same "$(($(wc -l <sums) > 20))" 1
+}
+unchanged() { (cd /mnt/fs && sha256sum --quiet -c /mnt/tmp/sums); }
+
 load virtio_scsi sd_mod
