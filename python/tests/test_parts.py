@@ -176,11 +176,14 @@ def test_a_parameter_takes_the_place_of_the_one_before_it() -> None:
 
 
 def test_columns_have_one_type() -> None:
-    """Whole numbers beside real ones are real, other kinds beside each other texts; a column that lacks is none."""
-    rows: list[dict[str, Any]] = [{"a": 1, "b": 1, "c": 1}, {"a": 2.5, "b": "x", "d": True}]
+    """Whole numbers beside real ones are real, other kinds beside each other texts; what lacks or is None is none."""
+    rows: list[dict[str, Any]] = [{"a": 1, "b": 1, "c": 1, "e": None, "f": None},
+                                  {"a": 2.5, "b": "x", "d": True, "e": 3, "f": None}]  # fmt: skip
     assert table._aligned(rows) == [
-        {"a": 1.0, "b": "1", "c": 1, "d": None}, {"a": 2.5, "b": "x", "c": None, "d": True}
-    ]  # fmt: skip
+        {"a": 1.0, "b": "1", "c": 1, "d": None, "e": None, "f": None},
+        {"a": 2.5, "b": "x", "c": None, "d": True, "e": 3, "f": None},
+    ]
+    assert table._aligned([*rows, {"e": None}])[1]["e"] == 3
     scales = [table._scale(v) for v in ([1, 2, 50], [1, 2, 49], [1, 50], [0, 1, 99], [])]
     assert scales == ["log", "linear", "linear", "linear", "linear"]
 

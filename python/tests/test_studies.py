@@ -126,8 +126,9 @@ def test_the_summary_is_a_page_with_pictures(smrlab: Invoke, tmp_path: Path) -> 
     assert metric["settings"][0]["setting"] == "layer.band"
     assert "![What each setting does](summary-response_ms.mean.svg)" in (tmp_path / "summary.md").read_text()
     assert (tmp_path / "summary-response_ms.mean.svg").read_bytes().startswith(b"<?xml")
-    wrong = smrlab("sweep", "summary", tmp_path, "--metric", "response_ms.none")
-    assert (wrong.status, "near it: response_ms.mean" in wrong.err) == (2, True)
+    for metric, near in (("response_ms.none", "response_ms.mean"), ("status", "status")):
+        wrong = smrlab("sweep", "summary", tmp_path, "--metric", metric)
+        assert (wrong.status, f"near it: {near}" in wrong.err) == (2, True)
 
 
 def test_a_summary_says_where_the_ends_of_a_metric_are() -> None:

@@ -41,9 +41,9 @@ def write_summary(store: Store, metrics: Sequence[str] | None = None) -> tuple[d
         raise InputError(f"{store}: nothing varies in this sweep, or fewer than two of its runs are done")
     chosen = list(metrics or [m for m in METRICS if len({r.get(m) for r in rows} - {None}) > 1])
     for metric in chosen:
-        if metric not in rows[0]:
+        if not any(isinstance(r.get(metric), int | float) for r in rows):
             near = ", ".join(k for k in rows[0] if k.startswith(metric.partition(".")[0])) or "none"
-            raise InputError(f"{store}: no column '{metric}'; near it: {near}")
+            raise InputError(f"{store}: no column '{metric}' of numbers; near it: {near}")
     found = [measured(rows, metric, settings) for metric in chosen]
     document = {"schema": 1, "runs": len(rows), "metrics": found}
     for one in found:

@@ -138,15 +138,20 @@ def runs_table(store: Store) -> pa.Table | None:
     return _read(store, RUNS)
 
 
+NOTHING = type(None)
+
+
 def _aligned(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Every row with every column, and one type a column: whole numbers become real where others are."""
+    """Every row with every column, and one type a column: whole numbers become real where others are; None is none."""
     columns: dict[str, type] = {}
     for row in rows:
         for key, value in row.items():
-            known = columns.setdefault(key, type(value))
-            if known is not type(value):
-                columns[key] = float if {known, type(value)} <= {int, float} else str
-    return [{key: None if key not in row else kind(row[key]) for key, kind in columns.items()} for row in rows]
+            known, kind = columns.setdefault(key, type(value)), type(value)
+            if known is NOTHING:
+                columns[key] = kind
+            elif kind not in (known, NOTHING):
+                columns[key] = float if {known, kind} <= {int, float} else str
+    return [{k: None if row.get(k) is None else kind(row[k]) for k, kind in columns.items()} for row in rows]
 
 
 # A key of these groups that is absent says that nothing of the kind happened.
