@@ -305,10 +305,11 @@ def test_a_replay_names_what_is_not_usual() -> None:
         "array": None,
         "scheduler": "fcfs",
         "metadata": "pm",
+        "seed": 0,
     }
     served = SimpleNamespace(config=lambda: config, ask=lambda _: {"engine": {"drive": "y.toml"}})
-    recorded = device._recorded(cast("Any", served))
-    assert recorded == ("/t/a b.csv", "smrlab run --trace '/t/a b.csv' --drive y.toml --layer rmw --metadata pm")
+    command = "smrlab run --trace '/t/a b.csv' --drive y.toml --layer rmw --metadata pm --seed 0"
+    assert device._recorded(cast("Any", served)) == ("/t/a b.csv", command)
     assert device._recorded(cast("Any", SimpleNamespace(config=dict))) is None
 
 

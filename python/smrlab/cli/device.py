@@ -327,10 +327,10 @@ def _recorded(device: Device) -> tuple[str, str] | None:
         return None
     drive = device.ask("info").get("engine", {}).get("drive", config["drive"])
     words = ["smrlab", "run", "--trace", config["record"], "--drive", drive]
-    usual = {"layer": None, "array": None, "scheduler": "fcfs", "metadata": "nv", "from_state": None}
+    usual = {"layer": None, "array": None, "scheduler": "fcfs", "metadata": "nv", "from_state": None, "seed": 1}
     for key, left_out in usual.items():
         if config.get(key) not in (None, left_out):
-            words += [f"--{key.replace('_', '-')}", config[key]]
+            words += [f"--{key.replace('_', '-')}", str(config[key])]
     return config["record"], shlex.join(words)
 
 

@@ -75,7 +75,8 @@ class Store:
         def look() -> bool:
             try:
                 system.invalidate_cache(path.rpartition("/")[0])
-                return bool(system.info(path, refresh=True) if "s3" in system.protocol else system.info(path))
+                more = {"refresh": True} if "s3" in system.protocol else {}
+                return bool(system.info(path, **more)["type"] == "file")
             except FileNotFoundError:
                 return False
 
