@@ -227,6 +227,8 @@ def test_a_claim_is_judged_at_its_scale() -> None:
     assert verdict(only="full") == ("not", "3", "")
     assert verdict("quick", only="full") == ("not run", "", "only at full scale")
     assert verdict(absent={"e": "no trace", "f": "other"}) == ("not run", "", "no trace")
+    # What only `partly` asks for is asked for.
+    assert verdict(partly="g.value('iops') > 2", absent={"g": "no trace"}) == ("not run", "", "no trace")
 
 
 def test_a_plan_of_a_paper_leaves_out_what_it_cannot_run(tmp_path: Path) -> None:

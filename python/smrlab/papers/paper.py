@@ -106,7 +106,7 @@ class Claim:
     def uses(self) -> set[str]:
         """The names in its expressions: experiments, names of `let`, functions."""
         found = set()
-        for text in (*self.let.values(), self.holds):
+        for text in filter(None, (*self.let.values(), self.holds, self.partly)):
             try:
                 tree = ast.parse(text.strip(), mode="eval")
             except SyntaxError as e:
