@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import pickle
+import shutil
 import time
 import uuid
 from collections.abc import Callable, Iterator
@@ -17,14 +18,18 @@ import pyarrow.parquet as pq
 import pytest
 
 import smrlab as lab
-from smrlab import InputError, report
+from smrlab import InputError, MissingError, report
+from smrlab.sweeps import identity, inputs
+from smrlab.sweeps import run as running
 from smrlab.sweeps import store as stores
 from smrlab.sweeps.store import Store
 
 
 @pytest.fixture(params=["folder", "memory"])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
-    """An empty one of each kind."""
+def store(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
+    """An empty one of each kind. What engine it is takes seconds to find out."""
+    for module in (identity, inputs, running):
+        monkeypatch.setattr(module, "fingerprint", lambda: "engine")
     name = uuid.uuid4().hex
     yield Store(tmp_path / "store" if request.param == "folder" else f"memory://{name}/a/")
     if request.param == "memory":
@@ -109,6 +114,25 @@ def test_files_go_there_and_come_back_whole(store: Store, tmp_path: Path) -> Non
     assert [p.name for p in to.parent.iterdir()] == ["state"]
     if store.local:
         assert [p.name for p in (store.local / "states").iterdir()] == ["s"]
+
+
+def test_a_copy_that_stops_on_the_way_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither there nor here."""
+    store, copy = Store(tmp_path / "s"), shutil.copyfile
+    (tmp_path / "file").write_bytes(b"bytes")
+    store.put(tmp_path / "file", "there")
+
+    def stops(source: Path, to: Path) -> None:
+        copy(source, to)
+        raise OSError(28, "no space left")
+
+    monkeypatch.setattr("shutil.copyfile", stops)
+    with pytest.raises(MissingError, match="s/new: cannot be written"):
+        store.put(tmp_path / "file", "new")
+    with pytest.raises(OSError, match="no space"):
+        store.fetch("there", tmp_path / "back")
+    assert not store.there("new")
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["file", "s"]
 
 
 def test_what_changed_in_a_mirror_comes_back(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
