@@ -157,6 +157,9 @@ def test_responses_are_counted_on_four_scales(tmp_path: Path, kept: list[Figure]
     ms = [0.5, 0.75, 39.5, 41.0, 350.0]
     table = pa.table({"arrival_ns": [0] * 5, "completion_ns": [int(v * 1e6) for v in ms]})
     runs = Runs("e", [of({}, {"requests": table}, layer="p"), of({}, {"requests": table}, layer="q")])
+    papers.draw(figure("histograms", where={"layer": "p"}), {"e": runs}, tmp_path)
+    assert {r[0] for r in rows(tmp_path / "f.csv")[1:]} == {"e"}
+    kept.clear()
     papers.draw(figure("histograms", series="layer"), {"e": runs}, tmp_path)
     counted = [
         (float(w), float(at), int(n)) for name, w, at, n in rows(tmp_path / "f.csv")[1:] if name == "p" and n != "0"

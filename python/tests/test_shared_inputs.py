@@ -1,0 +1,160 @@
+"""Traces and states of a study that are in stores: read once, the same runs as with files, and shown as they go."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import fsspec
+import pytest
+
+import smrlab as lab
+from smrlab import Trace, urls
+from smrlab.cli import console
+from smrlab.sweeps import identity, inputs, machine
+from smrlab.sweeps import run as running
+from smrlab.sweeps.store import Store
+from smrlab.work import Job
+
+TRACE = "".join(f"0,{8 * n},4096,{'wr'[n % 3 == 0]},{n / 100}\n" for n in range(30))
+
+
+@pytest.fixture
+def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The machine's folder of inputs; one engine, which takes seconds to find out."""
+    for module in (identity, inputs, running):
+        monkeypatch.setattr(module, "fingerprint", lambda: "engine")
+    monkeypatch.setenv("SMRLAB_INPUTS", str(tmp_path / "inputs"))
+    yield tmp_path / "inputs"
+    fsspec.filesystem("memory").store.clear()
+
+
+def test_a_trace_in_a_store_is_the_same_as_in_a_file(kept: Path, tmp_path: Path) -> None:
+    """Packed or not, alone or beside another; its columns are made once, and runs have the addresses of their bytes."""
+    files = {"a.spc": TRACE.encode(), "b.spc.gz": gzip.compress(TRACE.replace("w,", "r,").encode(), mtime=0)}
+    memory = fsspec.filesystem("memory")
+    for name, data in files.items():
+        (tmp_path / name).write_bytes(data)
+        memory.pipe_file(f"/traces/{name}", data)
+    Trace.open(tmp_path / "a.spc", format="spc").save(tmp_path / "c.parquet")
+    memory.pipe_file("/traces/c.parquet", (tmp_path / "c.parquet").read_bytes())
+
+    def rows(place: str, names: list[str], out: str) -> list[dict[str, Any]]:
+        trace = [f"{place}/{name}" for name in names]
+        spec = {"base": {"drive": "tiny", "wrap": "capacity", "trace": trace}, "grid": {"layer": ["cmr", "rmw"]}}
+        done = lab.sweep(spec, out=tmp_path / out)
+        assert done.outcome.failed == {}
+        return [{k: v for k, v in row.items() if "seconds" not in k} for row in done.table().to_pylist()]
+
+    for n, names in enumerate((["a.spc:spc"], ["b.spc.gz:spc"], ["c.parquet"], ["a.spc:spc", "b.spc.gz:spc"])):
+        here, there = rows(str(tmp_path), names, f"here{n}"), rows("memory://traces", names, f"there{n}")
+        assert [r["host.writes"] for r in there] == [[20, 0, 20, 20][n]] * 2
+        for key in ("point", "host.reads", "iops", "response_ms.mean"):
+            assert [r[key] for r in here] == [r[key] for r in there], (names, key)
+        result = Store(tmp_path / f"there{n}").document(f"points/{there[0]['point']}/result.json")
+        assert result["spec"]["trace"] == [f"memory://traces/{name}" for name in names]
+    made = sorted(p.name for p in kept.iterdir() if p.name.startswith("trace-"))
+    # Each by itself, and two of which copies lie beside each other.
+    assert len(made) == 5
+    notes = [machine.noted(kept / name) or {} for name in made]
+    assert all(note["bytes"] == sum(f.stat().st_size for f in (kept / name).iterdir() if f.name != "note.json")
+               for note, name in zip(notes, made, strict=True))  # fmt: skip
+
+
+def test_what_a_store_holds_is_read_again_where_it_changed(kept: Path, tmp_path: Path) -> None:
+    """Told by its stamp; a digest that another has found is taken."""
+    memory = fsspec.filesystem("memory")
+    memory.pipe_file("/t/a", b"one")
+    digests = identity.Digests(Store(tmp_path))
+    assert digests.of("memory://t/a") is None
+    digests.learn("memory://t/a", digests.stamp("memory://t/a"), "d1")
+    digests.save()
+    assert (digests.of("memory://t/a"), identity.Digests(Store(tmp_path)).of("memory://t/a")) == ("d1", "d1")
+    memory.pipe_file("/t/a", b"another")
+    assert identity.Digests(Store(tmp_path)).of("memory://t/a") is None
+    with urls.Hashing("memory://t/a") as source:
+        assert source.read(0, 3) == b"ano"
+        assert source.digest() == hashlib.sha256(b"another").hexdigest()
+
+
+def test_a_state_goes_through_the_store(kept: Path, tmp_path: Path) -> None:
+    """Put there once, by what is in it; one that is gone is no fault of the run."""
+    (tmp_path / "state").write_bytes(b"state")
+    store = Store("memory://states-of")
+    digests = identity.Digests(store)
+    made = inputs.state_of({"from_state": str(tmp_path / "state")}, digests, store)
+    assert made is not None
+    assert store.read(f"states/{made.digest}") == b"state"
+    assert inputs.state_of({}, digests, store) is None
+    (tmp_path / "state").write_bytes(b"other")
+    with made.held() as file:
+        assert file.read_bytes() == b"state"
+    assert made.here().place == kept / f"state-{made.digest[:16]}"
+    gone = inputs.State("x", "0" * 64, store)
+    with pytest.raises(lab.MissingError, match="the state x is not there any more"):
+        gone.here()
+    assert not (kept / gone.key).exists()
+
+
+class Bars:
+    """What Rich is told."""
+
+    def __init__(self) -> None:
+        self.told: list[tuple[Any, ...]] = []
+
+    def add_task(self, name: str, total: float) -> int:
+        self.told.append(("new", name, total))
+        return len(self.told)
+
+    def update(self, task: int, **more: Any) -> None:
+        self.told.append((task, *sorted(more.items())))
+
+
+def test_bars_show_how_far_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of one thing, of runs side by side, of a study: on a terminal alone."""
+    bars = Bars()
+
+    @contextmanager
+    def shown() -> Iterator[Bars]:
+        bars.told.clear()
+        yield bars
+
+    monkeypatch.setattr(console, "_bars", shown)
+    ways: list[Callable[[], Any]] = [lambda: console.bar("n"), console.progress, console.study]
+    for way in ways:
+        with way() as nothing:
+            assert nothing is None
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    with console.bar("n") as one:
+        assert one
+        one(0.5)
+    assert bars.told == [("new", "n", 1.0), (1, ("completed", 0.5))]
+    with console.progress() as watch:
+        assert watch
+        watch([Job("a", 0.25), Job("b", 0.5, prefills=True)])
+        watch([Job("a", 1.0, done=True)])
+    assert bars.told == [
+        ("new", "a", 1.0), (1, ("completed", 0.25), ("description", "a")),
+        ("new", "b", 1.0), (3, ("completed", 0.5), ("description", "b (prefill)")),
+        (1, ("completed", 1.0), ("description", "a")),
+    ]  # fmt: skip
+    with console.study() as follow:
+        assert follow
+        follow(running.Progress(9, 3, 1, [], None))
+    assert bars.told[1] == (1, ("completed", 4), ("description", "3 of 9 done, 1 failed"), ("total", 9))
+
+
+def test_all_faults_of_a_specification_name_its_file(tmp_path: Path) -> None:
+    """A line each."""
+    from smrlab.cli.run import _from_file
+
+    (tmp_path / "s.toml").write_text("nothing = 1\nnone = 2\nseed = 3\n")
+    with pytest.raises(lab.InputError) as told:
+        _from_file(tmp_path / "s.toml")
+    lines = str(told.value).splitlines()
+    assert [line.startswith(f"{tmp_path}/s.toml: ") for line in lines] == [True] * len(lines)
+    assert [word in str(told.value) for word in ("nothing", "none")] == [True, True]
