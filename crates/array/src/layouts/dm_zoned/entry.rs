@@ -20,8 +20,8 @@ no more in the sequential zone. A chunk that is written for the first time gets 
 was never written or was discarded reads as zeroes. A zone in which nothing is valid any more is free; it is reset when the metadata on the drive say so, or when it is taken again before that, \
 and of free zones that is taken first which was freed first.
 
-Reclaim frees random zones, one at a time: when no request has come for `idle` and fewer than `high` of the random zones are free, and whenever fewer than `low` \
-are. A pause has it begin only where it has not been at work before: so Linux 6.12 was seen to do (`pauses=all`: each pause does). First come chunks that have a random zone alone, the one written longest ago first: what is valid goes to a free sequential zone. Then come \
+Reclaim frees random zones, one at a time: when no request has come for `idle` and fewer than `high` of the random zones are free, and from a write on that takes a random zone \
+of which fewer than `low` are free, until as many are. A pause has it begin only where it has not been at work before: so Linux 6.12 was seen to do (`pauses=all`: each pause does). First come chunks that have a random zone alone, the one written longest ago first: what is valid goes to a free sequential zone. Then come \
 chunks with a buffer: the one with most valid blocks in its sequential zone, or, while that is being written, the one written longest ago. A buffer whose blocks all lie above the write pointer is appended to that zone, gaps \
 as zeroes; else what is valid in the sequential zone goes to the buffer, which is then the chunk's only zone. Reclaim copies one run of valid blocks after the other, `copy` at a time; a gap is one write of zeroes. \
 Reads of the chunk go on meanwhile. A write to it makes reclaim give up behind the run, unless others wait for a random zone; \
@@ -45,7 +45,8 @@ scheduler that reorders keeps that order within each zone. The last zone is left
             .doc("in which pauses reclaim begins: in the first that is as long as idle=, if it has not been at \
                   work before, as Linux 6.12 does, or in all"),
         Param::new("low", Kind::Share(0.0, 1.0), "30%")
-            .doc("with a smaller share of the random zones free reclaim begins at any time"),
+            .doc("where a write takes a random zone and a smaller share of them is free, reclaim begins, and goes on \
+                  until as many are"),
         Param::new("copy", Kind::Size, "4MiB")
             .doc("how much of a run of valid blocks reclaim reads and writes at a time, between which \
                   requests have their turn (the kernel: eight parts of 512 KiB)"),

@@ -138,6 +138,8 @@ pub struct DmZoned {
     /// Chunks to which something is being written.
     writing: BTreeSet<u64>,
     reclaim: Option<Reclaim>,
+    /// A write that took a random zone found few of them free, and few still are.
+    few: bool,
     /// A reclaim is to begin.
     queued: bool,
     /// No random zone could be reclaimed, and nothing was written since.
@@ -160,6 +162,7 @@ impl DmZoned {
             parked: VecDeque::new(),
             writing: BTreeSet::new(),
             reclaim: None,
+            few: false,
             queued: false,
             stuck: false,
             woken: false,

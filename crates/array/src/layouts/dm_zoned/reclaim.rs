@@ -57,14 +57,18 @@ pub(super) struct Reclaim {
 }
 
 impl DmZoned {
-    /// Has a reclaim begin where few random zones are free, or works wait for one. Chunks that are being written cannot be reclaimed: the
+    /// Has a reclaim begin where a write found few random zones free, or works wait for one. Chunks that are being written cannot be reclaimed: the
     /// end of these writes asks again.
     pub(super) fn wants_reclaim(&mut self, plan: &mut MemberPlan) {
-        let few = (self.table.free_random.len() as u64) < self.options.low;
-        if self.can_reclaim() && (few || self.zones_wanted()) && self.victim().is_some() {
+        self.few &= self.few_are_free();
+        if self.can_reclaim() && (self.few || self.zones_wanted()) && self.victim().is_some() {
             self.rests = !self.options.all_pauses;
             self.queue_reclaim(plan);
         }
+    }
+
+    pub(super) fn few_are_free(&self) -> bool {
+        (self.table.free_random.len() as u64) < self.options.low
     }
 
     /// Whether one may begin: one at a time, and none before the last one's metadata are written.

@@ -21,7 +21,7 @@ struct Bench {
 }
 
 impl Bench {
-    /// Reclaim begins where fewer than so many random zones are free. A chunk that is written from its beginning on has a sequential zone.
+    /// Reclaim begins where a write takes a random zone of which fewer than so many are free. A chunk that is written from its beginning on has a sequential zone.
     fn new(low: u64) -> Self {
         let shape = Shape::new(ZONE, (12, 30), 1);
         assert_eq!(shape.random(), RANDOM..12);
@@ -82,7 +82,7 @@ impl Bench {
     /// Chunks 0, 1 and 2 hold 16, 24 and 48 blocks in zones 13, 14 and 15. Of two of them the first eight are in buffers now; the
     /// buffer of the third has reclaim begin.
     fn third_buffer(chunks: [u64; 3]) -> Vec<Asked> {
-        let mut bench = Self::new(2);
+        let mut bench = Self::new(3);
         for (chunk, blocks) in [(0, 16), (1, 24), (2, 48)] {
             bench.written(chunk, 0, blocks);
         }
@@ -109,7 +109,7 @@ fn while_that_chunk_is_written_the_oldest_is_taken() {
 /// What a fold that was given up has copied is read from where it was, and is copied again.
 #[test]
 fn a_fold_that_is_given_up_was_for_nothing() {
-    let mut bench = Bench::new(4);
+    let mut bench = Bench::new(5);
     bench.written(0, 0, 48);
     // Valid in the sequential zone: 8 blocks, and 24 behind the gap.
     let asked = bench.write(0, 8, 16);
@@ -130,7 +130,7 @@ fn a_fold_that_is_given_up_was_for_nothing() {
 /// A reclaim that is done writes its metadata. Meanwhile no write of the host's and no other reclaim begins.
 #[test]
 fn a_reclaim_ends_with_its_metadata() {
-    let mut bench = Bench::new(4);
+    let mut bench = Bench::new(5);
     bench.written(0, 0, 48);
     assert_eq!(bench.write(0, 0, 8).len(), 1);
     assert_eq!(bench.end(2), [(3, HostOp::Read, 13, 8, 40)]);
@@ -153,7 +153,7 @@ fn a_reclaim_ends_with_its_metadata() {
 #[test]
 fn a_pause_has_random_zones_reclaimed_where_nothing_was_before() {
     let pause = Some(SimTime(100));
-    for (all_pauses, low) in [(false, 0), (true, 0), (false, 4), (true, 4)] {
+    for (all_pauses, low) in [(false, 0), (true, 0), (false, 5), (true, 5)] {
         let mut bench = Bench::new(low);
         bench.zoned.options.all_pauses = all_pauses;
         assert_eq!(bench.zoned.wake_at(pause), None, "nothing to reclaim");

@@ -45,7 +45,10 @@ impl DmZoned {
         let zone = match sequential {
             true if self.table.free_sequential.len() <= reserved => None,
             true => self.table.take_sequential(),
-            false => self.table.take_random(),
+            false => {
+                self.few |= self.few_are_free();
+                self.table.take_random()
+            }
         }?;
         if self.table.take_needed(zone) {
             plan.fence();
