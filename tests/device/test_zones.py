@@ -170,6 +170,17 @@ def test_sg3_utils_reads_the_log_pages(make: Make, tmp_path: Path) -> None:
     assert f"Minimum empty zones: {len(zones) - 1}" in done.stdout, done.stdout
 
 
+@pytest.mark.full
+def test_smartctl_finds_a_healthy_disk(make: Make, tmp_path: Path) -> None:
+    need("smartctl")
+    node, environment = generic(tmp_path, url(*serve(make, layer=LAYER)))
+    words = ["smartctl", "-a", "-d", "scsi", str(node)]
+    done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "SMART Health Status: OK" in done.stdout
+    assert "No Self-tests have been logged" in done.stdout
+
+
 def test_sg3_utils_reads_the_rate_of_rotation(make: Make, tmp_path: Path) -> None:
     """Of a drive below a layer: it is the drive's."""
     need("sg_vpd")

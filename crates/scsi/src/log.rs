@@ -1,11 +1,12 @@
-//! LOG SENSE: which pages there are, the temperature, informational exceptions, and statistics of zones. A simulated disk has no temperature,
-//! and says so.
+//! LOG SENSE: which pages there are, the temperature, results of self-tests, informational exceptions, and statistics of zones. A simulated
+//! disk has no temperature, and says so; of self-tests it has the one that says nothing but whether it passed.
 
 use crate::Sense;
 use crate::command::{Answer, Call};
 
 const SUPPORTED: u8 = 0x00;
 const TEMPERATURE: u8 = 0x0d;
+const SELF_TESTS: u8 = 0x10;
 const STATISTICS: u8 = 0x14;
 const EXCEPTIONS: u8 = 0x2f;
 
@@ -26,11 +27,14 @@ pub(crate) fn sense(call: &Call<'_>) -> Answer {
     let parameters = match page {
         SUPPORTED => Vec::new(),
         TEMPERATURE => vec![(0, vec![0, UNKNOWN]), (1, vec![0, UNKNOWN])],
+        // The last twenty, of which none was.
+        SELF_TESTS => (1..=20).map(|code| (code, vec![0; 16])).collect(),
         STATISTICS if of_zones.is_some() => zones,
         EXCEPTIONS => vec![(0, vec![0, 0, UNKNOWN])],
         _ => return Err(Sense::at_field(2)),
     };
-    let listed = [[SUPPORTED, 0], [SUPPORTED, ALL], [TEMPERATURE, 0]].into_iter().chain(of_zones);
+    let listed =
+        [[SUPPORTED, 0], [SUPPORTED, ALL], [TEMPERATURE, 0], [SELF_TESTS, 0]].into_iter().chain(of_zones);
     let listed: Vec<[u8; 2]> = listed.chain([[EXCEPTIONS, 0]]).collect();
     if !listed.contains(&[page, subpage]) {
         return Err(Sense::at_field(3));
@@ -46,7 +50,8 @@ pub(crate) fn sense(call: &Call<'_>) -> Answer {
     };
     // SPF: the page has a subpage.
     let first = page | u8::from(subpage != 0) << 6;
-    Ok([&[first, subpage, 0, body.len() as u8], &body[..]].concat())
+    let [high, low] = (body.len() as u16).to_be_bytes();
+    Ok([&[first, subpage, high, low], &body[..]].concat())
 }
 
 /// What is counted of zones.

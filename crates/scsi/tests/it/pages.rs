@@ -139,13 +139,21 @@ fn log_pages() {
     let told = |page: u8, subpage, from, length| {
         disk.ask(&[0x4d, 0, 0x40 | page, subpage, 0, 0, from, 0, length, 0])
     };
-    assert_eq!(told(0, 0, 0, 255).unwrap(), [0x00, 0, 0, 3, 0x00, 0x0d, 0x2f]);
+    assert_eq!(told(0, 0, 0, 255).unwrap(), [0x00, 0, 0, 4, 0x00, 0x0d, 0x10, 0x2f]);
     let subpages = told(0, 0xff, 0, 255).unwrap();
-    assert_eq!(subpages, [0x40, 0xff, 0, 8, 0x00, 0, 0x00, 0xff, 0x0d, 0, 0x2f, 0]);
+    assert_eq!(subpages, [0x40, 0xff, 0, 10, 0x00, 0, 0x00, 0xff, 0x0d, 0, 0x10, 0, 0x2f, 0]);
     let temperature = [0x0d, 0, 0, 12, 0, 0, 0x03, 2, 0, 0xff, 0, 1, 0x03, 2, 0, 0xff];
     assert_eq!(told(0x0d, 0, 0, 255).unwrap(), temperature, "not known");
     assert_eq!(told(0x0d, 0, 0, 10).unwrap(), temperature[..10]);
     assert_eq!(told(0x0d, 0, 1, 255).unwrap(), [&[0x0d, 0, 0, 6][..], &temperature[10..]].concat());
+    // No self-test was: twenty results of zeroes, 400 bytes.
+    let cdb = |from, length: [u8; 2]| [0x4d, 0, 0x50, 0, 0, 0, from, length[0], length[1], 0];
+    let results = disk.ask(&cdb(0, [2, 0])).unwrap();
+    let each = (1..=20).flat_map(|code| [[0, code, 0x03, 16].as_slice(), &[0; 16]].concat());
+    assert_eq!(results, [0x10, 0, 0x01, 0x90].into_iter().chain(each).collect::<Vec<u8>>());
+    let last = [&[0x10, 0, 0, 20, 0, 20, 0x03, 16][..], &[0; 16]].concat();
+    assert_eq!(disk.ask(&cdb(20, [2, 0])).unwrap(), last);
+    assert_eq!(disk.ask(&cdb(21, [2, 0])).unwrap_err().field, Some(5), "there are twenty");
     assert_eq!(told(0x2f, 0, 0, 255).unwrap(), [0x2f, 0, 0, 7, 0, 0, 0x03, 3, 0, 0, 0xff]);
     assert_eq!(disk.ask(&[0x4d, 0, 0x0d, 0, 0, 0, 0, 0, 255, 0]).unwrap(), temperature, "whatever PC is");
     let refused = |cdb: [u8; 10]| disk.ask(&cdb).unwrap_err().field;
@@ -191,9 +199,9 @@ fn a_page_of_what_is_counted_of_zones() {
     assert_eq!(values(&of(Memory::aware(), 0x14, 1, 7).unwrap()), all[7..]);
     assert_eq!(of(Memory::zoned(), 0x14, 1, 11).unwrap_err().field, Some(5));
     assert_eq!(of(Memory::zoned(), 0x14, 0, 0).unwrap_err().field, Some(3), "nothing else is counted");
-    assert_eq!(of(Memory::zoned(), 0, 0, 0).unwrap()[4..], [0x00, 0x0d, 0x2f]);
+    assert_eq!(of(Memory::zoned(), 0, 0, 0).unwrap()[4..], [0x00, 0x0d, 0x10, 0x2f]);
     let subpages = of(Memory::zoned(), 0, 0xff, 0).unwrap();
-    assert_eq!(subpages[4..], [0x00, 0, 0x00, 0xff, 0x0d, 0, 0x14, 1, 0x2f, 0]);
+    assert_eq!(subpages[4..], [0x00, 0, 0x00, 0xff, 0x0d, 0, 0x10, 0, 0x14, 1, 0x2f, 0]);
 }
 
 /// MODE SELECT(6) or (10) of one page, without a descriptor.
