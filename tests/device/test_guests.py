@@ -102,12 +102,14 @@ def test_file_systems_on_zones_with_gaps_between_them(guest: tuple[Guest, Device
 
 
 @pytest.mark.full
-def test_zbd_and_a_part_of_a_disk(guest: tuple[Guest, Device, Answers]) -> None:
-    need("zbd", "dmsetup")
+def test_zbd_parts_of_a_disk_and_what_suites_ask(guest: tuple[Guest, Device, Answers]) -> None:
+    need("zbd", "dmsetup", "fio")
     machine, device, _ = guest
     zones = device.ask("zones")["zones"]
     first = sum(z["conventional"] for z in zones)
-    machine.run("tools.sh", 120, ZONES=len(zones), FIRST=first, SECTORS=zones[first]["blocks"])
+    known = {"ZONES": len(zones), "FIRST": first, "SECTORS": zones[first]["blocks"], "OPEN": 16}
+    (machine.shared / "zonefs").write_bytes(zonefs())
+    machine.run_all({"tools.sh": known, "asked.sh": known}, 300)
 
 
 @pytest.mark.full

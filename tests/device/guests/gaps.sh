@@ -1,4 +1,4 @@
-# zonefs and f2fs on zones that end before the next one begins; the server is killed in between. A zone holds CAPACITY sectors of SECTORS;
+# zonefs, f2fs and btrfs on zones that end before the next one begins; the server is killed in between. A zone holds CAPACITY sectors of SECTORS;
 # RANDOM_ZONES are conventional. An empty zonefs is in /mnt/shared.
 d=/dev/sda
 wait_for /sys/block/sda
@@ -49,3 +49,17 @@ umount /mnt/fs
 fsck.f2fs --dry-run $d >said || true
 grep -q 'Write pointers consistency .*\[Ok' said
 same "$(grep '\[Fail\]' said | grep -cv 'free segment_count')" 0
+
+step btrfs
+load btrfs
+blkzone reset $d
+mkfs.btrfs -q -f -O zoned -d single -m single $d
+mount $d /mnt/fs
+fill 24
+umount /mnt/fs
+ask kill
+mount $d /mnt/fs
+unchanged
+btrfs scrub start -B /mnt/fs >said
+grep -q 'no errors found' said
+umount /mnt/fs

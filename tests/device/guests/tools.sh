@@ -37,3 +37,4 @@ refused dd if=/dev/zero of=$part bs=64k count=1 oflag=direct status=none 2>said
 blkzone report -c 1 $part | grep -q 'wptr 0x000100'
 blkzone reset -c 1 $part
 blkzone report -c 1 $part | grep -q '1(em)'
+dmsetup remove --noudevsync part
