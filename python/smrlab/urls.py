@@ -155,8 +155,10 @@ def listed(url: str) -> list[str] | None:
     if not (pattern or url.endswith("/")):
         return None
     system, path = filesystem(url)
-    found = patiently(lambda: system.glob(path) if pattern else system.ls(path, detail=False))
-    return [str(system.unstrip_protocol(name)) for name in found if not str(name).endswith("/")]
+    seen = patiently(lambda: system.glob(path, detail=True).values() if pattern else system.ls(path, detail=True))
+    # Folders in it are none of its objects; what stands for the folder itself has its name.
+    names = [str(entry["name"]) for entry in seen if entry["type"] != "directory"]
+    return [str(system.unstrip_protocol(name)) for name in names if not name.endswith("/")]
 
 
 def stamp(url: str) -> str:
