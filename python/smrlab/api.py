@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import shutil
@@ -36,8 +37,13 @@ def make_spec(trace: Source | Sequence[Source] | None, options: Mapping[str, Any
     """The specification of a run: what a trace brings along, then the options that were given."""
     spec: Spec = {}
     for t in trace_list(trace):
-        spec["trace"] = [*spec.get("trace", []), *t.sources]
+        for key in t.fields:
+            if spec.get(key, t.fields[key]) != t.fields[key]:
+                raise InputError(
+                    f"of several traces one has {key} {spec[key]}, another {t.fields[key]}: save() them first"
+                )
         spec |= t.fields
+        spec["trace"] = [*spec.get("trace", []), *t.sources]
     texts = {key: os.fspath(v) if isinstance(v, os.PathLike) else v for key, v in options.items()}
     return spec | {key: value for key, value in texts.items() if value is not None}
 
@@ -239,8 +245,8 @@ def unique_names(layers: Sequence[str]) -> list[str]:
     """The layers, or their labels, as names; one that occurs again gets a number."""
     names: list[str] = []
     for layer in layers:
-        again = sum(1 for n in names if n == layer or n.startswith(f"{layer} #"))
-        names.append(layer if again == 0 else f"{layer} #{again + 1}")
+        tried = itertools.chain([layer], (f"{layer} #{n}" for n in itertools.count(2)))
+        names.append(next(name for name in tried if name not in names))
     return names
 
 

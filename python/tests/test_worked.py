@@ -11,7 +11,7 @@ from typing import Any, cast
 import pyarrow as pa
 import pytest
 
-from smrlab import Trace, api, outdir, payload, results, summary
+from smrlab import InputError, Trace, api, outdir, payload, results, summary
 from smrlab.cli import console, device, finish, geometry, probe, zones
 from smrlab.plots import outside
 from smrlab.sweeps import estimate, halving, plan, quantity, samples, status
@@ -316,6 +316,15 @@ def test_a_replay_names_what_is_not_usual() -> None:
 def test_runs_of_one_layer_have_numbers() -> None:
     """Each has a name of its own."""
     assert api.unique_names(["rmw", "cmr", "rmw", "rmw"]) == ["rmw", "cmr", "rmw #2", "rmw #3"]
+    assert api.unique_names(["a #2", "a", "a", "a #2"]) == ["a #2", "a", "a #3", "a #2 #2"]
+
+
+def test_what_is_done_to_several_traces_is_one_thing() -> None:
+    """What differs between them is refused; it would be done to all."""
+    both = api.make_spec([Trace("a").head(5), Trace("b").head(5)], {"drive": "tiny", "layer": None})
+    assert both == {"trace": ["a", "b"], "limit": 5, "drive": "tiny"}
+    with pytest.raises(InputError, match=r"one has limit 5, another 9: save\(\) them first"):
+        api.make_spec([Trace("a").head(5), Trace("b").head(9)], {})
 
 
 def test_what_a_dead_run_left_is_removed_alone(tmp_path: Path) -> None:
