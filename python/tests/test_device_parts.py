@@ -158,6 +158,14 @@ def test_what_is_offered_begins_as_it_was_typed(tmp_path: Path) -> None:
     assert complete._pairs(params, "mode=on") == ["mode=on", "mode=once"]
     assert (complete._pairs(params, "mo"), complete._pairs(params, "none=")) == (["mode=", "more="], [])
 
+    def settings(typed: str, **named: Any) -> list[str]:
+        return complete.settings(cast("Any", SimpleNamespace(params=named)), typed)
+
+    assert settings("sched") == ["scheduler=", "scheduler."]
+    assert settings("layer.ban", layer="rmw,band=3") == ["layer.band="]
+    assert (settings("layer.ban", layer=["cmr"]), settings("seed.x"), settings("seed=")) == ([], [], [])
+    assert "layer=rmw" in settings("layer=r")
+
 
 def test_a_trace_is_not_written_over_itself(tmp_path: Path) -> None:
     """Whatever format and parameters stand behind its name."""

@@ -203,6 +203,8 @@ def test_pictures_of_a_measurement_have_their_units(saved: dict[str, Drawing]) -
     assert list(saved) == ["b-zones.svg", "b-skew.svg"]
     near = list(cast("Any", saved["b-skew.svg"].axes[1].lines[0].get_xdata()))
     assert (near[0], near[-1]) == (500, 599)
+    of_zones = [(of.get_marker(), of.get_linestyle()) for of in saved["b-zones.svg"].axes[0].lines]
+    assert of_zones == [(".", "None"), ("None", "--")]
     named = [t.get_text() for of in saved["b-zones.svg"].legends for t in of.get_texts()]
     assert named == ["measured", "polynomial", "zones"]
     assert outside.zones([(3, 100)]).legends == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -80,6 +81,21 @@ def test_a_medium_in_squares() -> None:
     # Of many rows each eighth, or a little less, has its place at the left.
     many = ElementTree.fromstring(devicemap.svg({"blocks": 64 * 40, "cells": [[0, 0, 0]] * (64 * 40)}, "d"))
     assert [t.get("y") for t in many.iter(f"{of}text")][:8] == [str(50 * i + 9) for i in range(8)]
+
+
+def test_the_legend_of_a_medium_names_what_is_on_it() -> None:
+    """With the colours and marks of the cells; what is on none is not named."""
+    for kinds in (devicemap.STATES, devicemap.LAYERED):
+        bands: dict[str, Any] = {"bands": []} if kinds is devicemap.STATES else {}
+        doc = {"blocks": 192, "cells": [[0, 0, 0], [0.5, 0.2, 0], [0, 0, 0.5]] * 64, **bands}
+        drawn = devicemap.svg(doc, "d")
+        legend = re.findall(r'width="12" height="12" fill="(.*?)"/><text[^>]*>(.*?)</text>', drawn.replace("\n", ""))
+        assert legend == [(kinds[i][3], kinds[i][0]) for i in (0, 2, 3)]
+        cells = re.findall(r'fill="(.*?)"><title>(.*?): (.*?)</title>', drawn)[:3]
+        assert cells == [(kinds[i][3], at, kinds[i][0]) for i, at in ((0, "0 kB"), (2, "0.512 kB"), (3, "1.02 kB"))]
+        told = devicemap.text(doc).plain.splitlines()
+        assert told[0].split("│", 1)[1] == ("".join(kinds[i][1] for i in (0, 2, 3)) * 22)[:64]
+        assert told[-3:] == [f"{kinds[i][1]} {kinds[i][0]}" for i in (0, 2, 3)]
 
 
 def test_a_picture_of_a_medium_is_a_drawing_or_a_page(tmp_path: Path) -> None:

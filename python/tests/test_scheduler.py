@@ -234,3 +234,19 @@ def test_a_worker_does_what_fits_and_tells_what_it_raised(monkeypatch: pytest.Mo
     assert isinstance(made, Handle)
     assert made.weight == 5000
     assert isinstance(cluster.prepare(cast("Any", SimpleNamespace(here=lambda: 1 / 0))), Failed)
+
+
+def test_a_run_tells_again_and_again_how_far_it_is() -> None:
+    """Until it ended; that nobody could be told stops nothing."""
+    ends, told = iter([False, False, False, True]), list[Any]()
+
+    def log_event(*event: Any) -> None:
+        told.append(event)
+        if len(told) == 2:
+            raise OSError
+
+    worker: Any = SimpleNamespace(log_event=log_event)
+    order: Any = SimpleNamespace(call="call")
+    watched: Any = SimpleNamespace(share=lambda: len(told) / 4, prefills=lambda: True)
+    cluster._tell(worker, order, 3, watched, cast("Any", SimpleNamespace(wait=lambda _: next(ends))))
+    assert told == [("call", (3, n / 4, True)) for n in range(3)]

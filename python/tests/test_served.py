@@ -125,6 +125,7 @@ def test_what_a_server_answers_is_told(
             "attach": {"path": "/dev/ublkb3"},
         }
         name = words.split()[1]
+        assert smrlab(*words.split(), "--json").out.startswith('{\n "schema": 1,\n')
         assert smrlab(*words.split(), "--json").json() == {"schema": 1, **whole.get(name, ANSWERS.get(name, {}))}
 
 
@@ -238,6 +239,20 @@ def test_a_device_is_written_down_as_it_was_asked_for(tmp_path: Path, monkeypatc
     with pytest.raises(InputError, match="there is no device 'a'; there are: none yet"):
         Device.named("a")
     assert recording.put_aside(None) is None
+
+
+def test_a_copy_is_made_of_a_store_in_files(served: Served) -> None:
+    """What is elsewhere is refused, and told where it is."""
+    device = served.device
+    assert device._in_files() == Path("/s")
+    for store, where, place in (
+        ("memory", "memory", "memory"), ({"device": {"device": "/dev/sdz", "state": "/t"}}, "/dev/sdz", "/dev/sdz"),
+    ):  # fmt: skip
+        device._write({**CONFIG, "store": store}, device.server())
+        with pytest.raises(InputError, match=f"d has its bytes in {where}: snapshots and clones need a store in files"):
+            device.snapshot("a")
+        assert device.place() == place
+        assert device.store() == (None if store == "memory" else Path("/t"))
 
 
 def test_a_socket_that_a_server_left_goes_and_nothing_else(tmp_path: Path) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -98,6 +100,35 @@ def test_a_state_goes_through_the_store(kept: Path, tmp_path: Path) -> None:
     with pytest.raises(lab.MissingError, match="the state x is not there any more"):
         gone.here()
     assert not (kept / gone.key).exists()
+
+
+def test_what_several_runs_need_is_made_once(kept: Path) -> None:
+    """By the first; the others wait for it. What failed is made again."""
+    made: list[int] = []
+
+    def make(place: Path) -> dict[str, Any]:
+        made.append(1)
+        time.sleep(0.05)
+        (place / "data").write_bytes(bytes(7))
+        if len(made) == 1:
+            raise ValueError("no")
+        return {}
+
+    with pytest.raises(ValueError, match="no"), machine.held("k", make):
+        pass
+    assert machine.noted(kept / "k") is None
+    seen: list[Any] = []
+
+    def use() -> None:
+        with machine.held("k", make) as (place, note):
+            seen.append((place.name, note))
+
+    threads = [threading.Thread(target=use) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (len(made), seen) == (2, [("k", {"bytes": 7})] * 4)
 
 
 class Bars:

@@ -19,7 +19,7 @@ import pytest
 
 import smrlab as lab
 from smrlab import InputError, MissingError, report
-from smrlab.sweeps import identity, inputs
+from smrlab.sweeps import claims, identity, inputs
 from smrlab.sweeps import run as running
 from smrlab.sweeps import store as stores
 from smrlab.sweeps.store import Store
@@ -69,6 +69,20 @@ def test_a_tree_is_removed_with_all_that_is_in_it(store: Store) -> None:
     store.remove("points/none", tree=True)
     assert [store.there(f"points/{p}/result.json") for p in "ab"] == [False, True]
     assert not store.there("points/a/logs/media.parquet")
+
+
+def test_a_run_is_claimed_by_one_at_a_time(store: Store) -> None:
+    """Not from another who is at work; from who is gone, and from oneself in an earlier attempt."""
+    with claims.claimed(store, "a", "me") as mine, claims.claimed(store, "a", "other") as theirs:
+        assert (mine, theirs) == (True, False)
+        assert list(store.times("claims")) == ["a.json"]
+        with claims.claimed(store, "a", "me") as again, claims.claimed(store, "b", "other") as another:
+            assert (again, another) == (True, True)
+    assert store.times("claims") == {}
+    for at, free in ((time.time() - claims.DEAD_S - 1, True), (time.time(), False)):
+        store.write("claims/a.json", json.dumps({"owner": "other", "host": "elsewhere", "at": at}).encode())
+        with claims.claimed(store, "a", "me") as mine:
+            assert mine == free
 
 
 def test_times_are_those_of_the_files_below(store: Store) -> None:

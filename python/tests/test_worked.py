@@ -344,3 +344,23 @@ def test_pictures_of_measured_drives_show_what_was_measured() -> None:
     (axes,) = outside.zones([(90, 200), (60, 150), (30, 100)]).axes
     steps = cast("Any", axes.patches[0]).get_data()
     assert (list(steps.values), list(steps.edges)) == ([200, 150, 100], [0, 90, 150, 180])
+
+
+def test_numbers_of_a_table_stand_below_each_other() -> None:
+    """Its first column is of names, which are not folded."""
+    for numeric, sides in ((True, ["left", "right", "right"]), (False, ["left"] * 3)):
+        columns = console.table("t", ["a", "b", "c"], numeric=numeric).columns
+        assert [c.justify for c in columns] == sides
+        assert [c.no_wrap for c in columns] == [True, False, False]
+
+
+def test_parts_of_a_hypercube_come_in_an_order_that_is_drawn() -> None:
+    """Each setting has one of its own, and takes each part once, anywhere in it."""
+    rows = samples.sampled({"points": 40, **{key: {"from": 0.0, "to": 40.0} for key in "ab"}}, "x")
+    parts = {key: [int(row[key]) for row in rows] for key in "ab"}
+    assert all(sorted(order) == list(range(40)) for order in parts.values())
+    assert list(range(40)) not in parts.values()
+    assert parts["a"] != parts["b"]
+    within = [row["a"] % 1 for row in rows]
+    assert (min(within) < 0.2, max(within) > 0.8) == (True, True)
+    assert samples.sampled({"points": 40, "seed": 2, "a": {"from": 0.0, "to": 40.0}}, "x")[0]["a"] != rows[0]["a"]
