@@ -1,6 +1,6 @@
 //! `[persistent_cache]` of a drive file: the log on the medium that a drive-managed drive writes to first.
 
-use super::reader::{ANGLE, COUNT, CYLINDERS, RATE, Reader, SIZE, SWITCH, TIME, TRACKS, time};
+use super::form::{COUNT, CYLINDERS, Form, ON, RATE, SIZE, TIME, TRACKS, TURNS, count, real};
 use smrlab_units::{Blocks, SimTime};
 
 /// What is known of a drive's cache on the medium; what is `None` is left to the layer.
@@ -46,36 +46,33 @@ pub struct CacheSpec {
     pub one_place: Option<u64>,
 }
 
-fn whole(bytes: f64) -> Blocks {
-    Blocks((bytes / 512.0).round() as u64)
-}
-
 /// Every field may be left out.
-pub(super) fn parse(r: Reader<'_>) -> CacheSpec {
-    let size = |key| r.opt_number(key, SIZE).map(whole);
-    let count = |key| r.opt_count(key, COUNT);
-    let switch = |key| r.opt_number(key, SWITCH).map(|n| n > 0.0);
-    let spec = CacheSpec {
-        log: size("log"),
-        slot_tracks: r.opt_number("slot_tracks", TRACKS),
-        packet: size("packet"),
-        overhead: size("overhead"),
-        map_trigger: count("map_trigger"),
-        map_limit: count("map_limit"),
-        commit_turns: r.opt_number("commit_turns", ANGLE),
-        commit_rate: r.opt_number("commit_rate", RATE).map(|n| n as u64),
-        commit_overhead: r.opt_number("commit_overhead", TIME).map(time),
-        journal_every: count("journal_every"),
-        journal: r.opt_number("journal", TIME).map(time),
-        round_bands: count("round_bands"),
-        collect_turns: r.opt_number("collect_turns", ANGLE),
-        memory: size("memory"),
-        idle: r.opt_number("idle", TIME).map(time),
-        bypass: switch("bypass"),
-        whole_bands: switch("whole_bands"),
-        read_late: size("read_late"),
-        one_place: r.opt_count("one_place", CYLINDERS),
-    };
-    r.finish();
-    spec
+pub(super) fn fields(f: &mut impl Form, c: &mut CacheSpec) {
+    f.doc("size of the log on the medium").optional("log", &SIZE, &mut c.log);
+    f.doc("least length of a packet, in tracks of the log");
+    f.optional("slot_tracks", &real(TRACKS), &mut c.slot_tracks);
+    f.doc("data in a packet at most").optional("packet", &SIZE, &mut c.packet);
+    f.doc("what a packet takes beside its data").optional("overhead", &SIZE, &mut c.overhead);
+    f.doc("packets beyond which cleaning begins").optional("map_trigger", &count(COUNT), &mut c.map_trigger);
+    f.doc("packets with live data at which requests wait for whole rounds");
+    f.optional("map_limit", &count(COUNT), &mut c.map_limit);
+    f.doc("fixed part of a commit").optional("commit_turns", &TURNS, &mut c.commit_turns);
+    f.doc("what a commit adds for its data").optional("commit_rate", &RATE, &mut c.commit_rate);
+    f.doc("before a commit where the head is at the log already");
+    f.optional("commit_overhead", &TIME, &mut c.commit_overhead);
+    f.doc("packets from one commit of the journal to the next");
+    f.optional("journal_every", &count(COUNT), &mut c.journal_every);
+    f.doc("time of a commit of the journal").optional("journal", &TIME, &mut c.journal);
+    f.doc("bands that a round of cleaning takes").optional("round_bands", &count(COUNT), &mut c.round_bands);
+    f.doc("time to collect a packet").optional("collect_turns", &TURNS, &mut c.collect_turns);
+    f.doc("memory in which a band is merged").optional("memory", &SIZE, &mut c.memory);
+    f.doc("idle time after which the drive cleans").optional("idle", &TIME, &mut c.idle);
+    f.doc("1: sequential writes from a band's beginning on go to the band directly");
+    f.optional("bypass", &ON, &mut c.bypass);
+    f.doc("1: a band whose blocks are all in the log is written without being read");
+    f.optional("whole_bands", &ON, &mut c.whole_bands);
+    f.doc("a native read misses what passes within so much behind the head's arrival; it takes the place of the read overhead");
+    f.optional("read_late", &SIZE, &mut c.read_late);
+    f.doc("so many first cylinders, the cache's, are one place for seeks, and reads from and to there miss nothing");
+    f.optional("one_place", &count(CYLINDERS), &mut c.one_place);
 }

@@ -1,6 +1,6 @@
 //! What stands between the host and the mechanics: command overheads, the bus, and the buffer with its segments.
 
-use super::reader::{BLOCKS, COUNT, Reader, SHARE, TIME, time};
+use super::form::{COUNT, Form, LENGTH, SHARE, TIME, count32};
 use crate::Result;
 use smrlab_units::problems::Problems;
 use smrlab_units::{SimTime, named};
@@ -117,27 +117,6 @@ pub struct ControllerSpec {
     pub buffer: BufferSpec,
 }
 
-/// The names of the overheads in a drive file, in the order of [`ControllerSpec::overheads`].
-pub(crate) const OVERHEADS: [&str; 15] = [
-    "read_hit_after_read",
-    "read_hit_after_write",
-    "read_miss_after_read",
-    "read_miss_after_write",
-    "write_hit_after_read",
-    "write_hit_after_write",
-    "write_miss_after_read",
-    "write_miss_after_write",
-    "read_done",
-    "write_done",
-    "bus_read",
-    "bus_write",
-    "write_delay",
-    "read_settle_after_read",
-    "read_settle_after_write",
-];
-
-const SWITCH: [&str; 2] = ["off", "on"];
-
 impl ControllerSpec {
     /// Nothing that takes time, and no buffer.
     pub const NONE: Self = Self {
@@ -206,29 +185,47 @@ impl ControllerSpec {
         out
     }
 
-    /// All times, in the order of the fields in a drive file.
-    pub(crate) fn overheads(&self) -> [SimTime; 15] {
-        let [a, b, c, d, e] = [self.read_hit, self.read_miss, self.write_hit, self.write_miss, self.done];
-        let (f, g) = (self.bus, self.read_settle);
-        let pairs = [a, b, c, d, e, f, [self.write_delay, g[0]]];
-        let mut out = [g[1]; 15];
-        out.iter_mut().zip(pairs.as_flattened()).for_each(|(t, v)| *t = *v);
-        out
-    }
-
-    pub(crate) fn of_overheads(t: [SimTime; 15], read_gather: u32, buffer: BufferSpec) -> Self {
-        Self {
-            read_hit: [t[0], t[1]],
-            read_miss: [t[2], t[3]],
-            write_hit: [t[4], t[5]],
-            write_miss: [t[6], t[7]],
-            done: [t[8], t[9]],
-            bus: [t[10], t[11]],
-            write_delay: t[12],
-            read_settle: [t[13], t[14]],
-            read_gather,
-            buffer,
-        }
+    /// All times: the name of each in a drive file, and what it is.
+    pub(super) fn overheads(&mut self, mut each: impl FnMut(&'static str, &mut SimTime, &'static str)) {
+        each(
+            "read_hit_after_read",
+            &mut self.read_hit[0],
+            "before a read of which the buffer has the beginning, where the command before was a read",
+        );
+        each("read_hit_after_write", &mut self.read_hit[1], "the same, after a write");
+        each("read_miss_after_read", &mut self.read_miss[0], "before any other read positions, after a read");
+        each("read_miss_after_write", &mut self.read_miss[1], "the same, after a write");
+        each(
+            "write_hit_after_read",
+            &mut self.write_hit[0],
+            "before a write that the buffer takes, after a read",
+        );
+        each("write_hit_after_write", &mut self.write_hit[1], "the same, after a write");
+        each(
+            "write_miss_after_read",
+            &mut self.write_miss[0],
+            "before any other write positions, after a read",
+        );
+        each("write_miss_after_write", &mut self.write_miss[1], "the same, after a write");
+        each("read_done", &mut self.done[0], "after a read's last block");
+        each("write_done", &mut self.done[1], "after a write's last block");
+        each("bus_read", &mut self.bus[0], "what the bus needs for a block of a read");
+        each("bus_write", &mut self.bus[1], "what the bus needs for a block of a write");
+        each(
+            "write_delay",
+            &mut self.write_delay,
+            "how long a write in the buffer is left there before the medium takes it",
+        );
+        each(
+            "read_settle_after_read",
+            &mut self.read_settle[0],
+            "before a read of which the head is on the cylinder already, after a read, beside the overhead",
+        );
+        each(
+            "read_settle_after_write",
+            &mut self.read_settle[1],
+            "the same, after a write: reading and writing elements lie apart",
+        );
     }
 
     /// Checks every field; places are given relative to `at` ("controller").
@@ -237,11 +234,12 @@ impl ControllerSpec {
     /// All faults at once.
     pub fn check(&self, at: &str) -> Result<()> {
         let mut f = Problems::default();
-        for (name, t) in OVERHEADS.iter().zip(self.overheads()) {
-            if t > SimTime::from_ms(1000) {
+        let mut times = *self;
+        times.overheads(|name, t, _| {
+            if *t > SimTime::from_ms(1000) {
                 f.add(format!("{at}.{name}"), format!("{t} is not accepted: from 0 to 1s"));
             }
-        }
+        });
         f.range(format!("{at}.read_gather"), self.read_gather, 0..=1000);
         let b = &self.buffer;
         f.range(format!("{at}.buffer.segments"), b.segments, 0..=65_536);
@@ -250,45 +248,42 @@ impl ControllerSpec {
         f.range(format!("{at}.buffer.write_segments"), b.write_segments, least..=u64::from(b.segments));
         f.finish()
     }
+
+    /// `[controller]`, a time of 0 where nothing is given, with `[controller.buffer]` where there is one.
+    pub(super) fn fields(&mut self, f: &mut impl Form) {
+        self.overheads(|name, time, doc| f.doc(doc).defaulted(name, &TIME, time));
+        f.doc("share of a read's blocks that are in the buffer before the bus begins");
+        f.defaulted("read_gather", &SHARE, &mut self.read_gather);
+        f.opt_table("buffer", true, |f| self.buffer.fields(f));
+    }
 }
 
-/// `[controller]`, a time of 0 where nothing is given, with `[controller.buffer]` where there is one.
-pub(super) fn controller(r: Reader<'_>) -> Option<ControllerSpec> {
-    let times = OVERHEADS.map(|key| r.opt_number(key, TIME).map_or(SimTime::ZERO, time));
-    let gather = r.opt_number("read_gather", SHARE).map_or(0, |n| n.round() as u32);
-    let buffer = match r.opt_table("buffer") {
-        Some(table) => buffer(table),
-        None => Some(BufferSpec::OFF),
-    };
-    r.finish();
-    Some(ControllerSpec::of_overheads(times, gather, buffer?))
-}
-
-fn buffer(r: Reader<'_>) -> Option<BufferSpec> {
-    let count = |key| r.count32(key, COUNT);
-    let blocks = |key| r.count32(key, BLOCKS);
-    let (segments, write_segments) = (count("segments"), count("write_segments"));
-    let (segment_blocks, read_ahead_blocks) = (blocks("segment_blocks"), blocks("read_ahead_blocks"));
-    let read_ahead = r.choice("read_ahead", ReadAhead::NAMES).and_then(ReadAhead::named);
-    let write_back = r.choice("write_back", WriteBack::NAMES).and_then(WriteBack::named);
-    let switch = |key| r.choice(key, &SWITCH).map(|word| word == "on");
-    let zero = (switch("zero_latency_reads"), switch("zero_latency_writes"));
-    let written_hits = switch("written_hits");
-    let ahead_on_hit = switch("ahead_on_hit");
-    let passing = switch("passing_blocks");
-    let keeps_requested = r.opt_choice("keeps_requested", &SWITCH).is_some_and(|w| w == "on");
-    r.finish();
-    Some(BufferSpec {
-        segments: segments?,
-        segment_blocks: segment_blocks?,
-        write_segments: write_segments?,
-        read_ahead: read_ahead?,
-        read_ahead_blocks: read_ahead_blocks?,
-        keeps_requested,
-        passing: passing?,
-        ahead_on_hit: ahead_on_hit?,
-        zero_latency: [zero.0?, zero.1?],
-        write_back: write_back?,
-        written_hits: written_hits?,
-    })
+impl BufferSpec {
+    fn fields(&mut self, f: &mut impl Form) {
+        const SWITCH: [(&str, bool); 2] = [("off", false), ("on", true)];
+        let (number, blocks) = (count32(COUNT), count32(LENGTH));
+        f.doc("segments of the buffer").number("segments", &number, &mut self.segments);
+        f.doc("length of a segment").number("segment_blocks", &blocks, &mut self.segment_blocks);
+        f.doc("segments that may hold data which are not on the medium yet");
+        f.number("write_segments", &number, &mut self.write_segments);
+        let words = ReadAhead::ALL.map(|word| (word.name(), word));
+        f.doc("how far the drive reads on after a read").choice("read_ahead", &words, &mut self.read_ahead);
+        f.doc("the most that is read ahead");
+        f.number("read_ahead_blocks", &blocks, &mut self.read_ahead_blocks);
+        f.doc("reading ahead leaves what was asked for in the segment");
+        f.choice_or("keeps_requested", false, &SWITCH, &mut self.keeps_requested);
+        f.doc("what passes the head on the way to the first block of a read is kept");
+        f.choice("passing_blocks", &SWITCH, &mut self.passing);
+        f.doc("a hit makes an idle medium go on reading ahead");
+        f.choice("ahead_on_hit", &SWITCH, &mut self.ahead_on_hit);
+        f.doc("reads may begin in the middle of what is asked for");
+        f.choice("zero_latency_reads", &SWITCH, &mut self.zero_latency[0]);
+        f.doc("writes may begin in the middle of what is to be written");
+        f.choice("zero_latency_writes", &SWITCH, &mut self.zero_latency[1]);
+        let words = WriteBack::ALL.map(|word| (word.name(), word));
+        f.doc("which writes are acknowledged when they are in the buffer; append is modelled as on");
+        f.choice("write_back", &words, &mut self.write_back);
+        f.doc("what was written can be read from the buffer");
+        f.choice("written_hits", &SWITCH, &mut self.written_hits);
+    }
 }

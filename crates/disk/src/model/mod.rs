@@ -3,8 +3,8 @@
 mod cache;
 mod controller;
 mod fields;
+mod form;
 mod like;
-mod parse;
 mod places;
 mod presets;
 mod reader;
@@ -14,10 +14,10 @@ mod writer;
 
 pub use cache::CacheSpec;
 pub use controller::{BufferSpec, ControllerSpec, ReadAhead, WriteBack};
-pub use fields::{FieldDoc, fields};
+pub use fields::fields;
 pub use like::{Like, like};
 pub use presets::{DRIVES, DriveEntry, OVERRIDES, load};
-pub use reader::Provenance;
+pub use reader::{FieldDoc, Provenance};
 pub use writer::{Origin, write};
 
 use crate::bands::{BandLayout, Bands, RandomAccess};
@@ -121,7 +121,8 @@ impl DriveModel {
     /// # Errors
     /// All faults at once, with line or field.
     pub fn from_toml(text: &str) -> Result<Self> {
-        parse::parse(text)
+        let (spec, provenance) = fields::read(text)?;
+        Self::new(spec, provenance)
     }
 
     /// Its parts.

@@ -1,10 +1,9 @@
 //! Reads a drive file field by field: unknown fields are refused, every number has unit, kind and source, and all faults
 //! are collected with their place.
 
-use smrlab_units::SimTime;
+use super::form::{Form, Number, Rows, TIMES, Units};
 use smrlab_units::problems::Problems;
 use smrlab_units::spec::hint;
-use std::cell::RefCell;
 use toml::{Table, Value};
 
 /// Where a number of a drive file comes from.
@@ -20,241 +19,273 @@ pub struct Provenance {
     pub source: String,
 }
 
+/// A field, for the page of drive files.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FieldDoc {
+    /// Where it stands, such as `mechanics.rpm`.
+    pub path: String,
+    /// Units or words.
+    pub accepts: String,
+    /// It has to be there.
+    pub needed: bool,
+    /// What it is.
+    pub doc: &'static str,
+}
+
 /// What kinds of number there are.
 const KINDS: [&str; 4] = ["spec", "measured", "fitted", "assumed"];
-
-/// Units of a number, each with its factor.
-pub(super) type Units = &'static [(&'static str, f64)];
-
-/// Times, in nanoseconds.
-pub(super) const TIME: Units = &[("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("s", 1e9)];
-/// Angles, in revolutions.
-pub(super) const ANGLE: Units = &[("rev", 1.0), ("deg", 1.0 / 360.0)];
-/// Rates, in bytes a second.
-pub(super) const RATE: Units = &[("B/s", 1.0), ("MB/s", 1e6)];
-/// Sizes, in bytes.
-pub(super) const SIZE: Units =
-    &[("B", 1.0), ("KiB", 1024.0), ("MiB", 1_048_576.0), ("GiB", 1_073_741_824.0), ("GB", 1e9)];
-/// Numbers of packets, bands, map entries, or of anything.
-pub(super) const COUNT: Units = &[("1", 1.0), ("packets", 1.0), ("bands", 1.0), ("entries", 1.0)];
-/// Yes or no, as 1 or 0.
-pub(super) const SWITCH: Units = &[("on", 1.0)];
-/// Lengths in blocks.
-pub(super) const BLOCKS: Units = &[("blk", 1.0)];
-/// Shares, in thousandths.
-pub(super) const SHARE: Units = &[("1", 1000.0)];
-/// Numbers of tracks.
-pub(super) const TRACKS: Units = &[("tracks", 1.0)];
-/// Numbers of cylinders.
-pub(super) const CYLINDERS: Units = &[("cylinders", 1.0)];
-/// Numbers of surfaces.
-pub(super) const SURFACES: Units = &[("surfaces", 1.0)];
-/// Revolutions.
-pub(super) const RPM: Units = &[("1/min", 1.0)];
-
-/// The time of so many nanoseconds, to the nearest whole one.
-pub(super) fn time(ns: f64) -> SimTime {
-    SimTime(ns.round() as u64)
-}
-
-/// What is shared by the readers of all tables of a file.
-#[derive(Default)]
-pub(super) struct Log {
-    pub faults: RefCell<Problems>,
-    pub provenance: RefCell<Vec<Provenance>>,
-    /// What was asked for: place, what is accepted, and whether it has to be there.
-    pub asked: RefCell<Vec<(String, String, bool)>>,
-}
 
 /// The source of a number of which the file says nothing else.
 pub(super) const NOT_STATED: &str = "not stated in the file";
 
-/// One table of the file.
-pub(super) struct Reader<'a> {
+/// A table of the file, and what was asked for in it.
+struct Scope<'a> {
     table: &'a Table,
     place: String,
-    log: &'a Log,
-    known: RefCell<Vec<&'static str>>,
+    known: Vec<&'static str>,
+}
+
+/// Reads one file.
+pub(super) struct Reader<'a> {
+    scope: Scope<'a>,
+    doc: &'static str,
+    pub faults: Problems,
+    pub provenance: Vec<Provenance>,
+    /// What was asked for, in this order.
+    pub asked: Vec<FieldDoc>,
 }
 
 impl<'a> Reader<'a> {
-    pub(super) fn new(table: &'a Table, place: &str, log: &'a Log) -> Self {
-        Self { table, place: place.to_owned(), log, known: RefCell::default() }
+    /// Reads `table` with `fill`.
+    pub(super) fn read(table: &'a Table, fill: impl FnOnce(&mut Self)) -> Self {
+        let scope = Scope { table, place: String::new(), known: Vec::new() };
+        let (faults, provenance, asked) = Default::default();
+        let mut reader = Self { scope, doc: "", faults, provenance, asked };
+        fill(&mut reader);
+        reader.refuse_others();
+        reader
     }
 
-    pub(super) fn at(&self, key: &str) -> String {
-        if self.place.is_empty() { key.to_owned() } else { format!("{}.{key}", self.place) }
+    fn at(&self, key: &str) -> String {
+        let place = &self.scope.place;
+        if place.is_empty() { key.to_owned() } else { format!("{place}.{key}") }
     }
 
-    pub(super) fn fault(&self, key: &str, problem: impl ToString) {
-        self.log.faults.borrow_mut().add(self.at(key), problem);
+    fn ask(&mut self, key: &str, accepts: impl Into<String>, needed: bool) {
+        let doc = std::mem::take(&mut self.doc);
+        self.asked.push(FieldDoc { path: self.at(key), accepts: accepts.into(), needed, doc });
     }
 
-    pub(super) fn get(&self, key: &'static str) -> Option<&'a Value> {
-        let mut known = self.known.borrow_mut();
-        if !known.contains(&key) {
-            known.push(key);
+    fn get(&mut self, key: &'static str) -> Option<&'a Value> {
+        if !self.scope.known.contains(&key) {
+            self.scope.known.push(key);
         }
-        self.table.get(key)
+        self.scope.table.get(key)
     }
 
-    pub(super) fn asked(&self, key: &str, what: impl Into<String>, needed: bool) {
-        self.log.asked.borrow_mut().push((self.at(key), what.into(), needed));
-    }
-
-    fn need(&self, key: &'static str, what: &str) -> Option<&'a Value> {
+    fn need(&mut self, key: &'static str, what: &str) -> Option<&'a Value> {
         let v = self.get(key);
         if v.is_none() {
-            self.fault(key, format!("missing: {what}"));
+            self.fault(key, &format!("missing: {what}"));
         }
         v
     }
 
-    pub(super) fn text(&self, key: &'static str) -> Option<&'a str> {
-        self.asked(key, "a text", true);
+    fn some_text(&mut self, key: &'static str) -> Option<&'a str> {
         let v = self.need(key, "a text")?;
         let t = v.as_str().filter(|t| !t.is_empty());
         if t.is_none() {
-            self.fault(key, format!("{v} is not accepted: a text that is not empty"));
+            self.fault(key, &format!("{v} is not accepted: a text that is not empty"));
         }
         t
     }
 
-    pub(super) fn choice(&self, key: &'static str, words: &[&'static str]) -> Option<&'static str> {
-        self.asked(key, words.join(", "), true);
-        self.word(key, words)
-    }
-
-    /// As [`choice`](Self::choice), for a field that may be left out.
-    pub(super) fn opt_choice(&self, key: &'static str, words: &[&'static str]) -> Option<&'static str> {
-        self.asked(key, words.join(", "), false);
-        self.get(key)?;
-        self.word(key, words)
-    }
-
-    fn word(&self, key: &'static str, words: &[&'static str]) -> Option<&'static str> {
-        let v = self.text(key)?;
+    fn some_word(&mut self, key: &'static str, words: &[&'static str]) -> Option<&'static str> {
+        let v = self.some_text(key)?;
         let found = words.iter().find(|w| **w == v).copied();
         if found.is_none() {
             let hint = hint(v, words.iter().copied());
-            self.fault(key, format!("'{v}' is not accepted: one of {}{hint}", words.join(", ")));
+            self.fault(key, &format!("'{v}' is not accepted: one of {}{hint}", words.join(", ")));
         }
         found
     }
 
-    /// A sub-table that has to be there.
-    pub(super) fn table(&self, key: &'static str) -> Option<Reader<'a>> {
-        self.asked(key, "a table", true);
-        let v = self.need(key, "a table")?;
-        self.as_table(key, v)
+    /// Goes into a table of this one.
+    fn within<T>(&mut self, key: &str, table: &'a Table, fill: impl FnOnce(&mut Self) -> T) -> T {
+        let inner = Scope { table, place: self.at(key), known: Vec::new() };
+        let outer = std::mem::replace(&mut self.scope, inner);
+        let filled = fill(self);
+        self.refuse_others();
+        self.scope = outer;
+        filled
     }
 
-    pub(super) fn opt_table(&self, key: &'static str) -> Option<Reader<'a>> {
-        self.asked(key, "a table", false);
-        let v = self.get(key)?;
-        self.as_table(key, v)
-    }
-
-    fn as_table(&self, key: &str, v: &'a Value) -> Option<Reader<'a>> {
-        let t = v.as_table();
-        if t.is_none() {
-            self.fault(key, format!("{v} is not accepted: a table"));
+    fn fill(&mut self, key: &str, v: &'a Value, fill: impl FnOnce(&mut Self)) {
+        match v.as_table() {
+            Some(table) => self.within(key, table, fill),
+            None => self.fault(key, &format!("{v} is not accepted: a table")),
         }
-        Some(Reader::new(t?, &self.at(key), self.log))
     }
 
-    /// A number with unit, kind and source, in the base of `units`.
-    pub(super) fn number(&self, key: &'static str, units: Units) -> Option<f64> {
-        self.asked(key, accepts(units), true);
-        self.need(key, &form(units))?;
-        self.opt_number(key, units)
-    }
-
-    /// As [`number`](Self::number), for a field that may be left out.
-    pub(super) fn opt_number(&self, key: &'static str, units: Units) -> Option<f64> {
-        self.asked(key, accepts(units), false);
-        let v = self.get(key)?;
-        let Some(t) = v.as_table() else {
+    /// A number with unit, kind and source, in the first of `units`.
+    fn amount(&mut self, key: &'static str, v: &'a Value, units: Units) -> Option<f64> {
+        let Some(table) = v.as_table() else {
             let Some((value, unit, factor)) = plain(v, units) else {
-                self.fault(key, format!("{v} is not accepted: {}", form(units)));
+                self.fault(key, &format!("{v} is not accepted: {}", form(units)));
                 return None;
             };
-            let r = Reader { place: self.at(key), ..Reader::new(self.table, "", self.log) };
-            r.note(format!("{value} {unit}"), "assumed", NOT_STATED);
+            self.note(self.at(key), format!("{value} {unit}"), "assumed", NOT_STATED);
             return Some(value * factor);
         };
-        let r = Reader::new(t, &self.at(key), self.log);
-        let value = r.need("value", "a number").and_then(|v| {
-            let n = v.as_float().or(v.as_integer().map(|i| i as f64)).filter(|n| n.is_finite() && *n >= 0.0);
-            if n.is_none() {
-                r.fault("value", format!("{v} is not accepted: a number from 0"));
-            }
-            n
-        });
-        let words: Vec<&'static str> = units.iter().map(|u| u.0).collect();
-        let unit = r.choice("unit", &words);
-        r.provenance(value.map(|v| v.to_string()), unit.unwrap_or_default());
-        r.finish();
-        let factor = units.iter().find(|u| Some(u.0) == unit)?.1;
-        Some(value? * factor)
-    }
-
-    /// A [`number`](Self::number) of things: half a surface is a mistake, not one less.
-    pub(super) fn count(&self, key: &'static str, units: Units) -> Option<u64> {
-        self.whole(key, self.number(key, units)?)
-    }
-
-    /// As [`count`](Self::count), for a field that may be left out.
-    pub(super) fn opt_count(&self, key: &'static str, units: Units) -> Option<u64> {
-        self.whole(key, self.opt_number(key, units)?)
-    }
-
-    /// A [`count`](Self::count) of 32 bits. How many are accepted is looked at by whoever checks the drive.
-    pub(super) fn count32(&self, key: &'static str, units: Units) -> Option<u32> {
-        let n = self.count(key, units)?;
-        let narrow = u32::try_from(n).ok();
-        if narrow.is_none() {
-            self.fault(key, format!("{n} is not accepted: a whole number below 2^32"));
-        }
-        narrow
-    }
-
-    fn whole(&self, key: &str, number: f64) -> Option<u64> {
-        if number.fract() != 0.0 {
-            self.fault(key, format!("{number} is not accepted: a whole number"));
-            return None;
-        }
-        Some(number as u64)
+        self.within(key, table, |r| {
+            let value = r.need("value", "a number").and_then(|v| {
+                let n =
+                    v.as_float().or(v.as_integer().map(|i| i as f64)).filter(|n| n.is_finite() && *n >= 0.0);
+                if n.is_none() {
+                    r.fault("value", &format!("{v} is not accepted: a number from 0"));
+                }
+                n
+            });
+            let words: Vec<&'static str> = units.iter().map(|u| u.0).collect();
+            let unit = r.some_word("unit", &words);
+            r.note_table(value.map(|v| v.to_string()), unit.unwrap_or_default());
+            let factor = units.iter().find(|u| Some(u.0) == unit)?.1;
+            Some(value? * factor)
+        })
     }
 
     /// Notes kind and source of this table's numbers.
-    pub(super) fn provenance(&self, value: Option<String>, unit: &str) {
+    fn note_table(&mut self, value: Option<String>, unit: &str) {
         let (kind, source) = if self.get("kind").is_none() && self.get("source").is_none() {
             (Some("assumed"), Some(NOT_STATED))
         } else {
-            (self.choice("kind", &KINDS), self.text("source"))
+            (self.some_word("kind", &KINDS), self.some_text("source"))
         };
         if let (Some(value), Some(kind), Some(source)) = (value, kind, source) {
-            self.note(format!("{value} {unit}"), kind, source);
+            self.note(self.scope.place.clone(), format!("{value} {unit}"), kind, source);
         }
     }
 
-    fn note(&self, value: String, kind: &str, source: &str) {
-        self.log.provenance.borrow_mut().push(Provenance {
-            field: self.place.clone(),
-            value: value.trim_end().to_owned(),
-            kind: kind.to_owned(),
-            source: source.to_owned(),
-        });
+    fn note(&mut self, field: String, value: String, kind: &str, source: &str) {
+        let value = value.trim_end().to_owned();
+        self.provenance.push(Provenance { field, value, kind: kind.to_owned(), source: source.to_owned() });
     }
 
     /// Refuses the fields that nobody asked for.
-    pub(super) fn finish(self) {
-        let known = self.known.borrow();
-        for key in self.table.keys().filter(|k| !known.contains(&k.as_str())) {
+    fn refuse_others(&mut self) {
+        let known = std::mem::take(&mut self.scope.known);
+        for key in self.scope.table.keys().filter(|k| !known.contains(&k.as_str())) {
             let hint = hint(key, known.iter().copied());
-            self.fault(key, format!("unknown field{hint}; known: {}", known.join(", ")));
+            self.fault(key, &format!("unknown field{hint}; known: {}", known.join(", ")));
         }
+    }
+
+    /// The rows of this table's list.
+    fn list<T>(&mut self, of: &Rows<T>) -> Option<Vec<Vec<f64>>> {
+        let (columns, needed) = (of.columns, of.needed);
+        let shape = || format!("rows of whole numbers [{}], the first {needed} needed", columns.join(", "));
+        let Some(list) = self.get("list").and_then(Value::as_array) else {
+            self.fault("list", &format!("missing: {}", shape()));
+            return None;
+        };
+        let cell = |(i, v): (usize, &Value)| {
+            let whole = v.as_integer().filter(|n| *n >= 0).map(|n| n as f64);
+            whole.or_else(|| v.as_float().filter(|x| i >= of.real && *x >= 0.0))
+        };
+        let mut rows = Vec::new();
+        for (i, row) in list.iter().enumerate() {
+            let cells =
+                row.as_array().and_then(|row| row.iter().enumerate().map(cell).collect::<Option<Vec<_>>>());
+            match cells.filter(|cells| (needed..=columns.len()).contains(&cells.len())) {
+                Some(cells) => rows.push(cells),
+                None => self.fault(&format!("list[{i}]"), &format!("{row} is not accepted: {}", shape())),
+            }
+        }
+        let mut right = rows.len() == list.len();
+        for (i, row) in rows.iter().enumerate().filter(|_| right).collect::<Vec<_>>() {
+            let narrow = row.iter().enumerate().filter(|(column, _)| !of.wide.contains(column));
+            for (column, n) in narrow.filter(|(_, n)| **n > f64::from(u32::MAX)) {
+                let problem = format!("{n} {} is not accepted: a whole number below 2^32", columns[column]);
+                self.fault(&format!("list[{i}]"), &problem);
+                right = false;
+            }
+        }
+        right.then_some(rows)
+    }
+}
+
+impl Form for Reader<'_> {
+    fn doc(&mut self, doc: &'static str) -> &mut Self {
+        self.doc = doc;
+        self
+    }
+
+    fn schema(&mut self) {
+        self.ask("schema", "1", true);
+        if self.get("schema").and_then(Value::as_integer) != Some(1) {
+            self.fault("schema", "not accepted: 1 (the version of the file format)");
+        }
+    }
+
+    fn text(&mut self, key: &'static str, value: &mut String) {
+        self.ask(key, "a text", true);
+        self.some_text(key).unwrap_or_default().clone_into(value);
+    }
+
+    fn word(
+        &mut self,
+        key: &'static str,
+        needed: bool,
+        words: &[&'static str],
+        value: &mut &'static str,
+    ) -> bool {
+        self.ask(key, words.join(", "), needed);
+        if !needed && self.get(key).is_none() {
+            return true;
+        }
+        let word = self.some_word(key, words);
+        *value = word.unwrap_or(value);
+        word.is_some()
+    }
+
+    fn given<T>(&mut self, key: &'static str, needed: bool, of: &Number<T>, value: &mut Option<T>) -> bool {
+        let accepts = |unit: &(&'static str, f64)| if unit.0 == "1" { "a number" } else { unit.0 };
+        self.ask(key, of.units.iter().map(accepts).collect::<Vec<_>>().join(", "), needed);
+        let v = if needed { self.need(key, &form(of.units)) } else { self.get(key) };
+        let Some(v) = v else { return !needed };
+        let Some(n) = self.amount(key, v, of.units) else { return false };
+        let read = (of.read)(n);
+        if let Err(accepted) = &read {
+            self.fault(key, &format!("{n} is not accepted: {accepted}"));
+        }
+        *value = read.ok();
+        value.is_some()
+    }
+
+    fn rows<T>(&mut self, of: &Rows<T>, items: &mut Vec<T>) -> bool {
+        self.ask("list", "rows of whole numbers", true);
+        let rows = self.list(of);
+        self.note_table(rows.as_ref().map(|rows| rows.len().to_string()), of.name);
+        *items = rows.iter().flatten().map(|row| (of.read)(row)).collect();
+        rows.is_some()
+    }
+
+    fn table(&mut self, key: &'static str, fill: impl FnOnce(&mut Self)) {
+        if let Some(v) = self.need(key, "a table") {
+            self.fill(key, v, fill);
+        }
+    }
+
+    fn opt_table(&mut self, key: &'static str, _have: bool, fill: impl FnOnce(&mut Self)) -> bool {
+        let v = self.get(key);
+        if let Some(v) = v {
+            self.fill(key, v, fill);
+        }
+        v.is_some()
+    }
+
+    fn fault(&mut self, key: &str, problem: &str) {
+        self.faults.add(self.at(key), problem);
     }
 }
 
@@ -269,20 +300,15 @@ fn plain(v: &Value, units: Units) -> Option<(f64, &'static str, f64)> {
         }
         _ => return None,
     };
-    let open = unit.is_empty() && units == TIME && number != 0.0;
+    let open = unit.is_empty() && units == TIMES && number != 0.0;
     let (name, factor) = units.iter().find(|u| u.0 == unit).or(units.first().filter(|_| unit.is_empty()))?;
     (number.is_finite() && number >= 0.0 && !open).then_some((number, *name, *factor))
-}
-
-/// What a number accepts, for the page of drive files.
-fn accepts(units: Units) -> String {
-    units.iter().map(|u| if u.0 == "1" { "a number" } else { u.0 }).collect::<Vec<_>>().join(", ")
 }
 
 fn form(units: Units) -> String {
     let words: Vec<_> = units.iter().map(|u| u.0).collect();
     let alone = match words[0] {
-        _ if units == TIME => "\"1 ms\"".to_owned(),
+        _ if units == TIMES => "\"1 ms\"".to_owned(),
         "1" => "1".to_owned(),
         unit => format!("\"1 {unit}\""),
     };
@@ -291,38 +317,4 @@ fn form(units: Units) -> String {
         words.join("|"),
         KINDS.join("|")
     )
-}
-
-/// Rows of whole numbers, `names` of which the first `needed` must be there.
-pub(super) fn rows(r: &Reader<'_>, names: &[&str], needed: usize) -> Option<Vec<Vec<u64>>> {
-    table(r, (names, needed), |_, v| v.as_integer().and_then(|n| u64::try_from(n).ok()))
-}
-
-/// The same of cells that `cell` reads, which is told the column.
-pub(super) fn table<T>(
-    r: &Reader<'_>,
-    (names, needed): (&[&str], usize),
-    cell: impl Fn(usize, &Value) -> Option<T>,
-) -> Option<Vec<Vec<T>>> {
-    let shape = || format!("rows of whole numbers [{}], the first {needed} needed", names.join(", "));
-    r.asked("list", "rows of whole numbers", true);
-    let Some(list) = r.get("list").and_then(Value::as_array) else {
-        r.fault("list", format!("missing: {}", shape()));
-        return None;
-    };
-    let rows: Vec<Vec<T>> = list
-        .iter()
-        .enumerate()
-        .filter_map(|(i, row)| {
-            let numbers = row
-                .as_array()
-                .and_then(|row| row.iter().enumerate().map(|(i, v)| cell(i, v)).collect::<Option<Vec<_>>>());
-            let numbers = numbers.filter(|n| (needed..=names.len()).contains(&n.len()));
-            if numbers.is_none() {
-                r.fault(&format!("list[{i}]"), format!("{row} is not accepted: {}", shape()));
-            }
-            numbers
-        })
-        .collect();
-    (rows.len() == list.len()).then_some(rows)
 }

@@ -87,6 +87,7 @@ fn a_field_is_needed_where_its_page_says_so() {
     let depends =
         |path: &str| path == "schema" || path.starts_with("mechanics.read_seek.") && !path.ends_with("curve");
     for field in fields().into_iter().filter(|f| !depends(&f.path)) {
+        assert!(!field.doc.is_empty(), "{}", field.path);
         let (table, key) = field.path.rsplit_once('.').unwrap_or(("", &field.path));
         let (mut inside, mut left, mut found) = (table.is_empty(), String::new(), false);
         let mut skip = false;
@@ -298,7 +299,6 @@ fn any_drive(rng: &mut Rng) -> DriveSpec {
     (m.read_overhead, m.write_overhead) = (time(rng), time(rng));
     m.write_head_switch = rng.one_in(2).then(|| time(rng));
     m.rate = rng.one_in(2).then(|| 1 + rng.below(1 << 30));
-    let times = [(); 15].map(|()| time(rng));
     let on = [(); 6].map(|()| rng.one_in(2));
     let buffer = BufferSpec {
         segments: 9 + rng.below(9) as u32,
@@ -314,7 +314,10 @@ fn any_drive(rng: &mut Rng) -> DriveSpec {
         write_back: [WriteBack::Off, WriteBack::Append, WriteBack::On][rng.below(3) as usize],
         written_hits: on[5],
     };
-    spec.controller = Some(ControllerSpec::of_overheads(times, rng.below(1001) as u32, buffer));
+    let mut controller =
+        ControllerSpec { read_gather: rng.below(1001) as u32, buffer, ..ControllerSpec::NONE };
+    controller.overheads(|_, t, _| *t = time(rng));
+    spec.controller = Some(controller);
     spec.cache = Some(any_cache(rng));
     spec
 }
