@@ -35,7 +35,7 @@ def stored(data: Any, path: str) -> int:
     columns["blocks"] = pc.if_else(for_zone, 1, columns["blocks"])
     for name in ("device", "stream"):
         if name in table.column_names:
-            columns[name] = _whole(table, name, pa.int64())
+            columns[name] = _whole(table, name, pa.int32())
     if "fua" in table.column_names:
         columns["fua"] = _as(table, "fua", pa.bool_())
     made = pa.table({k: v for k, v in columns.items() if v is not None})
@@ -52,6 +52,8 @@ def _column(table: pa.Table, name: str) -> pa.ChunkedArray:
             f"the table has no column '{name}' (it has {', '.join(table.column_names)}); needed: arrival_ns or time_s, "
             "op, lba and blocks (or offset and size in bytes)"
         )
+    if table.column_names.count(name) > 1:
+        raise InputError(f"the table has several columns '{name}'")
     column = table.column(name)
     if column.null_count:
         raise InputError(f"column '{name}' of the table has {column.null_count} nulls")
@@ -59,8 +61,12 @@ def _column(table: pa.Table, name: str) -> pa.ChunkedArray:
 
 
 def _as(table: pa.Table, name: str, kind: pa.DataType) -> pa.ChunkedArray:
+    return _cast(_column(table, name), name, kind)
+
+
+def _cast(column: pa.ChunkedArray, name: str, kind: pa.DataType) -> pa.ChunkedArray:
     try:
-        return _column(table, name).cast(kind)
+        return column.cast(kind)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as fault:
         raise InputError(f"column '{name}' of the table: {fault}") from None
 
@@ -76,7 +82,7 @@ def _arrivals(table: pa.Table) -> pa.ChunkedArray:
     if "arrival_ns" in table.column_names or "time_s" not in table.column_names:
         return _whole(table, "arrival_ns", pa.int64())
     seconds = _as(table, "time_s", pa.float64())
-    rounded = pc.round(pc.multiply(seconds, 1e9)).cast(pa.int64())
+    rounded = _cast(pc.round(pc.multiply(seconds, 1e9)), "time_s", pa.int64())
     if pc.min(rounded).as_py() < 0:
         raise InputError("column 'time_s' of the table has negative numbers")
     return rounded
@@ -90,7 +96,7 @@ def _operations(table: pa.Table) -> pa.ChunkedArray:
     if _is_text(column.type):
         column = column.dictionary_encode()
     if not (pa.types.is_dictionary(column.type) and _is_text(column.type.value_type)):
-        return _whole(table, "op", pa.int64())
+        return _whole(table, "op", pa.int32())
     return pa.chunked_array([_numbers(chunk) for chunk in column.chunks])
 
 
@@ -101,7 +107,7 @@ def _numbers(words: pa.DictionaryArray) -> pa.Array:
     if unknown:
         word = words.dictionary[unknown[0]].as_py()
         raise InputError(f"column 'op' of the table has '{word}': {', '.join(OPERATIONS)}")
-    return pa.array(known, pa.int64()).take(words.indices)
+    return pa.array(known, pa.int32()).take(words.indices)
 
 
 def _is_text(kind: pa.DataType) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import math
 from pathlib import Path
 from typing import Any, cast
 
@@ -225,3 +226,9 @@ def test_one_number_below_zero_is_refused_with_its_column(tmp_path: Path) -> Non
             tables.stored({**rows, name: [5, -1]}, str(path))
     tables.stored(rows, str(path))
     assert pq.read_table(path)["arrival_ns"].to_pylist() == [2, 2]
+    for name, wrong in (("time_s", math.nan), ("time_s", 1e12), ("device", 2**40), ("op", 2**40)):
+        with pytest.raises(InputError, match=f"column '{name}' of the table: "):
+            tables.stored({**rows, name: [0, wrong]}, str(path))
+    twice = pa.table([[0], ["r"], [0], [1], [2]], names=["time_s", "op", "lba", "blocks", "lba"])
+    with pytest.raises(InputError, match="the table has several columns 'lba'"):
+        tables.stored(twice, str(path))
