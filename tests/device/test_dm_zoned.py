@@ -2,7 +2,7 @@
 
 The kernel's requests are what the served drive recorded, the filter's are media operations of a run. The recorded
 workloads are the writes of databases, one after the other; drive, zones and metadata are the same. How long the
-guest's host takes between two writes is measured, and the filter's takes as long: how much is reclaimed hangs on it.
+guest's host takes before each write is measured, and the filter's takes as long: how much is reclaimed hangs on it.
 """
 
 from __future__ import annotations
@@ -13,9 +13,11 @@ import sys
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import accumulate
 from pathlib import Path
 from statistics import fmean
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from formats import DmZoned
@@ -28,8 +30,8 @@ SIZE = 1 << 30  # also in media()
 LAYER = "zoned,zone=8MiB,conventional=12%,max_open=16"
 ZONE = (8 << 20) // 512
 READ, WRITE, RESET = 0, 1, 8
-# Which reclaim is given up is chance, and much follows: the filter has some times about the one that was measured.
-SHARES = (0.8, 0.9, 1.0, 1.1, 1.2)
+# Which reclaim is given up is chance, and much follows: the filter has some times about those that were measured.
+SHARES = (0.98, 0.99, 1.0, 1.01, 1.02)
 
 
 @dataclass(frozen=True)
@@ -141,34 +143,42 @@ def ran(out: Path, table: str, *words: str | Path) -> list[dict[str, object]]:
     return rows
 
 
-def thinks(place: Path, record: Path, workload: Workload, metadata: int) -> float:
-    """How long the guest's host takes between the end of a write and the next one, in seconds of the drive's time.
+def pauses(place: Path, record: Path, workload: Workload, metadata: int) -> list[int]:
+    """How long the guest's host takes before each write, since the end of the one before it, in ns of the drive's time.
 
-    The mean of all between which no metadata are written; the time to read some is among it, as the filter reads none.
+    Where metadata are written in between, it is the mean of the others; the time to read some is among it, as the
+    filter reads none.
     """
     wanted = placed(workload)
-    found: list[int] = []
-    done, n = None, 0
+    found: list[int | None] = []
+    done: int | None = None
     for row in ran(place, "requests", "--layer", LAYER, "--trace", record):
         op, lba, arrival, completion = row["op"], row["lba"], row["arrival_ns"], row["completion_ns"]
         assert isinstance(lba, int)
         assert isinstance(arrival, int)
         assert isinstance(completion, int)
-        if op == "write" and lba // ZONE >= metadata and n < len(wanted) and (lba % ZONE, row["blocks"]) == wanted[n]:
-            if done is not None:
-                found.append(arrival - done)
-            done, n = completion, n + 1
+        here = (lba % ZONE, row["blocks"])
+        if op == "write" and lba // ZONE >= metadata and [here] == wanted[len(found) : len(found) + 1]:
+            found.append(None if done is None else max(arrival - done, 0))
+            done = completion
         elif op == "flush":
             done = None
-    assert n == len(wanted), "each of the host's writes reaches the drive as it is"
-    return sum(found) / len(found) / 1e9
+    assert len(found) == len(wanted), "each of the host's writes reaches the drive as it is"
+    mean = fmean(pause for pause in found if pause is not None)
+    return [round(mean) if pause is None else pause for pause in found]
 
 
-def filters(place: Path, workload: Workload, zones: int, conventional: int, think: float) -> Asked:
-    """What the filter asked for, whose host takes `think` seconds between two writes."""
+def filters(place: Path, workload: Workload, zones: int, conventional: int, waits: list[float]) -> Asked:
+    """What the filter asked for, whose host takes so many ns before each write."""
     place.mkdir()
-    log = place / "iolog"
-    log.write_text(iolog(requests(workload)))
+    writes = list(requests(workload))
+    rows = {
+        "arrival_ns": [round(at) for at in accumulate(waits)],
+        "op": pa.array([WRITE] * len(writes), pa.uint8()),
+        "lba": [at // 512 for at, _ in writes],
+        "blocks": pa.array([length // 512 for _, length in writes], pa.uint32()),
+    }
+    pq.write_table(pa.table(rows), place / "writes.parquet")
     # Where each zone begins on the medium: by a write to each.
     (place / "starts").write_text(iolog((zone * ZONE * 512, 4096) for zone in range(zones)))
     starts = ran(
@@ -179,8 +189,8 @@ def filters(place: Path, workload: Workload, zones: int, conventional: int, thin
     assert bases == sorted(bases)  # type: ignore[type-var]
     asked = Asked()
     stack = f"dm-zoned,reserved=4 / {LAYER}"
-    arrivals = f"closed,think={think * 1e6:.0f}us"
-    for row in ran(place / "b", "media-log", "--arrivals", arrivals, "--stack", stack, "--trace", f"{log}:fio"):
+    trace = place / "writes.parquet"
+    for row in ran(place / "b", "media-log", "--arrivals", "pauses", "--stack", stack, "--trace", trace):
         pba, blocks, number = row["pba"], row["blocks"], row["request_id"]
         assert isinstance(pba, int)
         assert isinstance(blocks, int)
@@ -222,9 +232,11 @@ def test_the_filter_asks_for_what_the_kernels_target_asks_for(
     device.stop()
     metadata = 2 * target.sized(target.maps)[1]
     kernel = kernels(record, workload, conventional, metadata)
-    think = thinks(tmp_path / "r", record, workload, metadata)
-    ours = [filters(tmp_path / f"f{s}", workload, len(zones), conventional, think * s) for s in SHARES]
-    print(think, kernel, *ours, sep="\n")
+    waits = pauses(tmp_path / "r", record, workload, metadata)
+    ours = [
+        filters(tmp_path / f"f{s}", workload, len(zones), conventional, [wait * s for wait in waits]) for s in SHARES
+    ]
+    print(fmean(waits), kernel, *ours, sep="\n")
     for asked in ours:
         assert asked.before_reclaim == pytest.approx(kernel.before_reclaim, rel=0.1)
         assert set(asked.begun) == set(kernel.begun)

@@ -74,6 +74,7 @@ fn arrivals(text: &str) -> Result<(Arrivals, String), SpecError> {
     let (name, pairs) = split_item(text);
     match name {
         "trace" if pairs.is_empty() => Ok((Arrivals::Trace, text.to_owned())),
+        "pauses" if pairs.is_empty() => Ok((Arrivals::Pauses, text.to_owned())),
         "closed" => {
             let values = Values::check("closed", CLOSED, &pairs)?;
             let depth = values.count("depth") as usize;
@@ -85,7 +86,7 @@ fn arrivals(text: &str) -> Result<(Arrivals, String), SpecError> {
             Ok((Arrivals::Closed { depth, think }, values.resolved()))
         }
         _ => Err(SpecError::Other(format!(
-            "'{text}' is not accepted: 'trace' or 'closed[,depth=N][,think=T]'"
+            "'{text}' is not accepted: 'trace', 'pauses' or 'closed[,depth=N][,think=T]'"
         ))),
     }
 }

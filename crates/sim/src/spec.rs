@@ -59,7 +59,7 @@ spec! {
     layer: String = "cmr", "the translation layer: NAME[,k=v...]";
     array: String = "single", "the array: NAME[,k=v...]; 'single' is one drive";
     stack: Vec<String> = "", "array and layer in one: what stands above the drives, from the host down, as 'ssd-cache,write=1GiB / raid5,disks=5 / s-block' or a list of these parts";
-    arrivals: String = "trace", "when requests arrive: 'trace': at the times of the trace; 'closed[,depth=N][,think=T]': each request when another one is completed";
+    arrivals: String = "trace", "when requests arrive: 'trace': at the times of the trace; 'closed[,depth=N][,think=T]': each request when another one is completed; 'pauses': each when the one before it is completed, after as long as lies between the two in the trace";
     scheduler: String = "fcfs", "order of waiting requests: fcfs, sstf, look, c-look or sptf, with [,depth=N][,max_wait=T]";
     prefill: Option<String> = "", "what is written before the run and takes no time: SHARE[,order=sequential|random][,of=space|cache], or 'read': what the trace reads before it writes it";
     wrap: Option<String> = "", "take each LBA modulo 'capacity' (the host's space) or 'prefilled' (its prefilled part)";

@@ -28,6 +28,8 @@ pub enum Arrivals {
         /// Pause between a completion and the next request.
         think: SimTime,
     },
+    /// Each request follows the completion of the one before it by the pause that the trace has between the two.
+    Pauses,
 }
 
 /// How far ahead of the request that is served, or sent, the memory for later ones is fetched: far enough for the two
@@ -50,6 +52,8 @@ struct Sender {
     room_since: SimTime,
     /// The latest acknowledgement.
     latest: SimTime,
+    /// The trace's time of the last request that was sent.
+    before: SimTime,
 }
 
 impl Sender {
@@ -57,9 +61,10 @@ impl Sender {
         let slots = match arrivals {
             Arrivals::Trace => VecDeque::new(),
             Arrivals::Closed { depth, .. } => vec![SimTime::ZERO; depth].into(),
+            Arrivals::Pauses => vec![SimTime::ZERO].into(),
         };
-        let (room_since, latest) = (SimTime::ZERO, SimTime::ZERO);
-        Self { arrivals, slots, backlog: Backlog::default(), room_since, latest }
+        let [room_since, latest, before] = [SimTime::ZERO; 3];
+        Self { arrivals, slots, backlog: Backlog::default(), room_since, latest, before }
     }
 
     /// When the next request is sent, to which the trace gives the time `at`; `None`: not before another completes.
@@ -68,15 +73,17 @@ impl Sender {
         match self.arrivals {
             Arrivals::Trace => Some(at),
             Arrivals::Closed { .. } => self.slots.front().copied(),
+            Arrivals::Pauses => self.slots.front().map(|done| *done + (at - self.before)),
         }
     }
 
-    /// A request is sent.
+    /// A request is sent, to which the trace gives the time `trace`.
     #[inline]
-    fn sent(&mut self, at: SimTime) {
+    fn sent(&mut self, at: SimTime, trace: SimTime) {
+        self.before = trace;
         match self.arrivals {
             Arrivals::Trace => self.backlog.arrived(at),
-            Arrivals::Closed { .. } => _ = self.slots.pop_front(),
+            Arrivals::Closed { .. } | Arrivals::Pauses => _ = self.slots.pop_front(),
         }
     }
 
@@ -86,6 +93,7 @@ impl Sender {
         self.latest = self.latest.max(ack);
         match self.arrivals {
             Arrivals::Trace => self.backlog.answered(ack),
+            Arrivals::Pauses => self.slots.push_back(ack),
             Arrivals::Closed { think, .. } => {
                 let at = ack + think;
                 if self.slots.back().is_none_or(|last| *last <= at) {
@@ -184,7 +192,7 @@ where
             let at = wait(&mut sender, feed.arrival(i), volume, observer, control)?;
             let request = feed.request(i);
             observer.arrived(at, request);
-            sender.sent(at);
+            sender.sent(at, feed.arrival(i));
             let sent = Sent { at, placed: at.max(sender.room_since), request };
             volume.submit(sent, observer, &mut |ack| sender.acknowledged(ack))?;
         }

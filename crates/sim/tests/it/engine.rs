@@ -87,6 +87,19 @@ fn a_closed_loop_sends_after_completions() {
     }
 }
 
+#[test]
+fn pauses_of_a_trace_follow_completions() {
+    let times = [5_u64, 5, 2_000_005, 9_000_000];
+    let records = (0..).zip(times).map(|(i, at)| record(at, HostOp::Read, i * 100, 8)).collect();
+    let (order, backlog) = serve(records, Arrivals::Pauses, "fcfs");
+    let (mut done, mut before) = (SimTime::ZERO, 0);
+    for (served, at) in order.0.iter().zip(times) {
+        assert_eq!(served.1, done + SimTime(at - before));
+        (done, before) = (served.3, at);
+    }
+    assert_eq!((order.0.len(), backlog), (4, None));
+}
+
 /// A request that comes when background work is due goes first: nothing is begun that it would have to end.
 #[test]
 fn background_work_begins_after_its_time_not_at_it() {
