@@ -109,6 +109,8 @@ def layer_class(layer: Layer) -> tuple[str, type[TranslationLayer] | None]:
     """A layer as the text that results carry, and its class where it is one of the user's own."""
     if isinstance(layer, str):
         return layer, load(layer)
+    if not isinstance(layer, type):
+        raise InputError(f"layer {layer}: a text, or a class that extends TranslationLayer")
     return f"python:{layer.__name__}", layer
 
 

@@ -8,7 +8,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from .errors import InputError
 from .outdir import write_whole
@@ -240,9 +240,12 @@ def load_results(folder: str | os.PathLike[str]) -> list[Result]:
         raise InputError(f"{path}: result schema {found!r} is not {SCHEMA}; run again with this version of smrlab")
     if "runs" not in doc:
         return [Result(_single_name(doc), doc, Path(folder))]
+    runs = doc["runs"]
+    if not isinstance(runs, list) or not runs or not all(isinstance(run, dict) for run in runs):
+        raise InputError(f"{path}: not a readable result: runs is no list of results")
     return [
         Result(str(run.get("name", f"run {i}")), run, _tables_folder(Path(folder), i, run))
-        for i, run in enumerate(cast(list[dict[str, Any]], doc["runs"]), 1)
+        for i, run in enumerate(runs, 1)
     ]
 
 

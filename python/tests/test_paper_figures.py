@@ -254,6 +254,11 @@ def test_a_plot_of_a_study_stands_where_its_numbers_do(tmp_path: Path, monkeypat
     assert (axes.get_ylim()[0], axes.get_legend()) == (0, None)
     with pytest.raises(InputError, match=r"no column 'none'; it has: cache, layer, iops, stalls\.count"):
         sweep_table.plot(table, "none", "cache", tmp_path / "p.svg")
+    with pytest.raises(InputError, match="column 'layer' of the sweep is of texts: name one of numbers"):
+        sweep_table.plot(table, "layer", "cache", tmp_path / "p.svg")
+    for file in ("p.xyz", "none/p.svg"):
+        with pytest.raises(InputError, match=f"{file}: write .svg, .pdf, .png into a folder that is there"):
+            sweep_table.plot(table, "iops", "cache", tmp_path / file)
     called = [sweep_table.called(name) for name in ("layer.cache_size", "scale_time")]
     assert called == ["cache size (layer)", "scale time"]
 

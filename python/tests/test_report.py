@@ -348,9 +348,10 @@ def test_a_folder_without_results_is_the_users_error(tmp_path: Path) -> None:
     (tmp_path / "result.json").write_text('{"schema": 9}')
     with pytest.raises(InputError, match="schema 9 is not 1"):
         write_report(tmp_path)
-    (tmp_path / "result.json").write_text("{")
-    with pytest.raises(InputError, match="not a readable result"):
-        write_report(tmp_path)
+    for cut in ("{", '{"schema": 1, "runs": 5}', '{"schema": 1, "runs": [5]}', '{"schema": 1, "runs": []}'):
+        (tmp_path / "result.json").write_text(cut)
+        with pytest.raises(InputError, match="not a readable result"):
+            write_report(tmp_path)
 
 
 def test_a_few_windows_between_idle_hours_are_dots() -> None:

@@ -58,6 +58,8 @@ def test_a_parameter_applies_to_the_item_that_the_same_point_chooses() -> None:
         ({"base": {**BASE, "limit": math.nan}}, "limit: nan is not accepted"),
         ({"base": BASE, "list": [3]}, r"\[\[list\]\]"),
         ({"base": BASE, "grid": {"policy.x": [1]}}, "sets a parameter of 'policy'"),
+        ({"base": BASE, "grid": [1]}, "grid is a table of lists"),
+        ({"base": BASE, "files": [5]}, "files is a list of names"),
     ],
 )
 def test_bad_sweeps_say_what_is_wrong(document: dict[str, Any], message: str) -> None:

@@ -113,6 +113,14 @@ def test_rounds_and_the_better_half_of_a_halving(monkeypatch: pytest.MonkeyPatch
     least, most = halving.Halving("m", 10, 100, 1 / 3), halving.Halving("m", 10, 100, 0.5, most=True)
     assert least.rounds(9) == [(9, 10), (3, 30), (1, 90), (1, 100)]
     assert most.rounds(9) == [(9, 10), (4, 20), (2, 40), (1, 80), (1, 100)]
+    of = {"metric": "m", "first": "10", "requests": 100}
+    assert halving.Halving.of(of, "x") == least
+    wrongs: tuple[dict[str, Any], ...] = ({"keep": "x"}, {"keep": 1}, {"first": 101}, {"first": 0}, {"goal": "least"})
+    for wrong in wrongs:
+        with pytest.raises(
+            InputError, match="x: halving: first is at most requests, keep between 0 and 1, goal min or"
+        ):
+            halving.Halving.of({**of, **wrong}, "x")
     table = pa.table({"m": [1.0, 2.0, 3.0, None, 5.0, 4.0, 4.0]})
     monkeypatch.setattr(halving, "results_table", lambda _: table)
     left = cast("Any", ["a", "b", "c", "d"])
@@ -315,6 +323,8 @@ def test_a_replay_names_what_is_not_usual() -> None:
 
 def test_runs_of_one_layer_have_numbers() -> None:
     """Each has a name of its own."""
+    with pytest.raises(InputError, match="layer 5: a text, or a class"):
+        api.layer_class(cast("Any", 5))
     assert api.unique_names(["rmw", "cmr", "rmw", "rmw"]) == ["rmw", "cmr", "rmw #2", "rmw #3"]
     assert api.unique_names(["a #2", "a", "a", "a #2"]) == ["a #2", "a", "a #3", "a #2 #2"]
 

@@ -95,7 +95,9 @@ def _bytes(text: object, where: str) -> int:
         raise InputError(f"{where}: memory: {fault}") from None
 
 
-def _grid(table: dict[str, Any], where: str) -> list[Settings]:
+def _grid(table: Any, where: str) -> list[Settings]:
+    if not isinstance(table, dict):
+        raise InputError(f"{where}: grid is a table of lists, for example [grid] with seed = [1, 2]")
     for key, values in table.items():
         if not isinstance(values, list) or not values:
             raise InputError(f"{where}: grid.{key} needs a list of values, for example {key} = [1, 2, 4]")

@@ -46,7 +46,8 @@ class Halving:
             )
         first, requests = (_core.count(str(table[key])) for key in ("first", "requests"))
         keep, goal = table.get("keep", 1 / 3), table.get("goal", "min")
-        if not 0 < first <= requests or not 0 < keep < 1 or goal not in ("min", "max"):
+        share = isinstance(keep, int | float) and 0 < keep < 1
+        if not 0 < first <= requests or not share or goal not in ("min", "max"):
             raise InputError(f"{where}: halving: first is at most requests, keep between 0 and 1, goal min or max")
         return cls(str(table["metric"]), first, requests, float(keep), goal == "max")
 

@@ -15,7 +15,7 @@ from smrlab.errors import InputError
 def settings_of(patterns: Any, where: str, folder: Path) -> list[dict[str, Any]]:
     """The settings in all files that the patterns name, in the order of the names."""
     texts = [patterns] if isinstance(patterns, str) else patterns
-    if not isinstance(texts, list) or not texts:
+    if not isinstance(texts, list) or not texts or not all(isinstance(text, str) for text in texts):
         raise InputError(f'{where}: files is a list of names, for example files = ["settings/*.toml"]')
     found: list[dict[str, Any]] = []
     for text in texts:

@@ -156,6 +156,8 @@ def _aligned(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 # A key of these groups that is absent says that nothing of the kind happened.
 _COUNTED = ("cleaning.", "stalls.", "cache.", "media.by_cause.", "time_by_cause_s.", "cleaning_share", "overload.")
+# What a figure may be.
+ENDINGS = (".svg", ".pdf", ".png")
 # From this ratio of the largest to the smallest value on, an axis is logarithmic.
 _WIDE = 50.0
 
@@ -165,11 +167,15 @@ def plot(table: pa.Table, metric: str, against: str, path: Path, by: str | None 
 
     Several rows with the same settings (seeds) are drawn as their mean with the range as a bar. The points that are
     drawn are written beside it as CSV: setting, line, mean, least, most, rows.
-    Raises InputError for a column that the table does not have.
+    Raises InputError for a column that the table does not have, or a file that it cannot be.
     """
     for column in (metric, against, by):
         if column is not None and column not in table.column_names:
             raise InputError(f"the sweep has no column '{column}'; it has: {', '.join(table.column_names)}")
+    if pa.types.is_string(table.schema.field(metric).type):
+        raise InputError(f"column '{metric}' of the sweep is of texts: name one of numbers")
+    if path.suffix not in ENDINGS or not path.parent.is_dir():
+        raise InputError(f"{path}: write {', '.join(ENDINGS)} into a folder that is there")
     points = _points(table.to_pylist(), metric, against, by)
     _draw(points, (metric, against, by), path)
     with path.with_suffix(".csv").open("w", newline="") as file:
