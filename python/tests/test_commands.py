@@ -198,6 +198,7 @@ def test_times_of_a_study_have_the_unit_that_fits() -> None:
 def test_what_a_command_cannot_do_is_refused_before_anything_is_done(smrlab: Invoke, tmp_path: Path) -> None:
     """With status 2 and what to do instead."""
     (tmp_path / "file").write_bytes(bytes(4096))
+    (tmp_path / "y.json").write_text('{"zones": 5}')
     trace = "synth:uniform,requests=5"
     for words, said in (
         (["probe", tmp_path / "file"], "says nothing of itself; measuring what it is needs writes: add --destroy"),
@@ -208,6 +209,9 @@ def test_what_a_command_cannot_do_is_refused_before_anything_is_done(smrlab: Inv
         (["trace", "interleave", trace, "-o", tmp_path / "o"], "interleave needs at least two traces"),
         (["trace", "head", trace, "-o", tmp_path / "o"], "say how much to keep: --requests N, --until T or --from T"),
         (["device", "create", "d", "--size", "1GB", "--medium-size", "1GB"], "give one of the two"),
+        (["device", "create", "d", "--size", "4095B", "--block", "4096"], "less than the smallest transfer of 4096"),
+        (["drive", "check", "tiny", "--out", "x.png"], "--out x.png: the picture is an .svg"),
+        (["geometry", "show", tmp_path / "y.json"], "not an extraction: it has no zones, blocks, notes or quality"),
         (["device", "create", "d", "--layer", "a.py:B"], "layers in Python run in the simulator and cannot be served"),
         (["device", "inject", "d", "--zone", "3", "--clear"], "--zone goes alone"),
         (["list", "layer"], "did you mean 'layers'?"),

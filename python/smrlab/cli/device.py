@@ -98,11 +98,14 @@ def create(
     """Make and start a device."""
     if size is not None and medium_size is not None:
         raise InputError("--size is what the host sees, --medium-size what the layer has for it: give one of the two")
+    host = None if size is None else _core.size_bytes(size)
+    if host is not None and host < block:
+        raise InputError(f"--size {size}: less than the smallest transfer of {block} bytes")
     array, layer = _unstacked(stack, array, layer)
     config = {
         "name": name,
         "size": None if medium_size is None else _core.size_bytes(medium_size),
-        "host_size": None if size is None else _core.size_bytes(size),
+        "host_size": host,
         "timing": devices.choice("--timing", timing, ("none", "model")),
         "speed": speed,
         "scheduler": scheduler,

@@ -122,6 +122,8 @@ def check(
     as_json: o.JsonOption = False,
 ) -> None:
     """Check a drive file."""
+    if out is not None and out.suffix != ".svg":
+        raise InputError(f"--out {out}: the picture is an .svg")
     doc: dict[str, Any] = json.loads(_core.drive_json(file if "," in file else _known(file)))
     if out is not None:
         from ..plots import drives

@@ -242,8 +242,8 @@ def show(
             doc: dict[str, Any] = json.loads(path.read_text())
         except (OSError, ValueError) as e:
             raise InputError(f"{what}: {e}") from None
-        if "zones" not in doc:
-            raise InputError(f"{what}: not an extraction: it has no zones")
+        if not isinstance(doc, dict) or not {"zones", "blocks", "notes", "quality"} <= set(doc):
+            raise InputError(f"{what}: not an extraction: it has no zones, blocks, notes or quality")
     else:
         doc = json.loads(_core.geometry_of(what))
     if out is not None:
