@@ -17,7 +17,7 @@ from .executors import Piece, chosen
 from .kept import Choice
 from .layer import TranslationLayer, load
 from .outdir import filling, guard
-from .results import Result, Results, run_folder, title_of
+from .results import Result, Results, run_folder, save_results, save_single, title_of
 from .secret import hidden
 from .simulation import Simulation
 from .trace import ArrowStream, Trace, labelled, standard_input
@@ -96,7 +96,7 @@ def run(
         doc, tables = attended(go, title, watch, prefill_cache)
         result = Result(title, labelled(json.loads(doc), _labels(traces)), _place(out), tables)
         if folder:
-            result.save(folder)
+            save_single(folder, result)
     return result
 
 
@@ -171,7 +171,7 @@ def compare(
         if folder:
             for i, ran in done:
                 ran.write(subs[i])
-            results.save(folder, numbers)
+            save_results(folder, runs, numbers)
             for sub in set(subs) - {subs[i - 1] for i in numbers}:
                 shutil.rmtree(str(sub), ignore_errors=True)
     if interrupted:

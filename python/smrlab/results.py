@@ -48,6 +48,10 @@ class Section(Mapping[str, Any]):
     def __iter__(self) -> Iterator[str]:
         return iter(self._values)
 
+    def __dir__(self) -> list[str]:
+        """Its keys too, for who completes names."""
+        return [*super().__dir__(), *self._values]
+
     def __len__(self) -> int:
         return len(self._values)
 
@@ -145,7 +149,17 @@ class Result(Section):
 
     def save(self, folder: str | os.PathLike[str]) -> Path:
         """Writes the document and the tables into `folder`; nothing partial is left under the final names."""
+        self.copy_tables(Path(folder))
         return save_single(Path(folder), self)
+
+    def copy_tables(self, folder: Path) -> None:
+        """Copies the tables that are in files into `folder`, unless that is where they are."""
+        from .sweeps.store import Store
+
+        for name in TABLES if self._folder else ():
+            source, target = Path(self._folder or "", f"{name}.parquet"), folder / f"{name}.parquet"
+            if name not in self._tables and source.is_file() and not (target.exists() and target.samefile(source)):
+                Store(folder).put(source, target.name)
 
     def write_tables(self, folder: Path) -> None:
         """Writes the tables that are still in memory into `folder`."""
@@ -194,6 +208,8 @@ class Results(Sequence[Result]):
 
     def save(self, folder: str | os.PathLike[str], numbers: Sequence[int] | None = None) -> Path:
         """Writes one document and a folder of tables for each run; `numbers` (from 1) where not all were finished."""
+        for index, run in zip(numbers or range(1, len(self) + 1), self._runs, strict=True):
+            run.copy_tables(Path(folder) / run_folder(index, run.name))
         return save_results(Path(folder), self._runs, numbers)
 
 
@@ -214,7 +230,8 @@ def save_results(folder: Path, runs: Sequence[Result], numbers: Sequence[int] | 
     for index, run in zip(numbers or range(1, len(runs) + 1), runs, strict=True):
         sub = run_folder(index, run.name)
         run.write_tables(folder / sub)
-        entries.append({"name": run.name, "folder": sub, **run.doc})
+        doc = {key: value for key, value in run.doc.items() if key not in ("name", "folder")}
+        entries.append({"name": run.name, "folder": sub, **doc})
     return _save_document(folder, {"schema": SCHEMA, "runs": entries})
 
 

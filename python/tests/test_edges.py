@@ -56,6 +56,17 @@ def test_results_come_back_as_they_were_saved(tmp_path: Path) -> None:
         assert back["a"].iops == 0
         with pytest.raises(KeyError, match="no run 'c'; there are: a, b, a"):
             back["c"]
+    # Saved again elsewhere, under other numbers or alone, they bring their tables along; in place they stay.
+    again = results.load_results(Results(back).save(tmp_path / "again"))
+    assert [(r.name, r.iops, r.requests()["n"].to_pylist()) for r in again] == [
+        ("a", 0, [0]),
+        ("b", 1, [1]),
+        ("a", 2, [2]),
+    ]
+    (one,) = results.load_results(back[1].save(tmp_path / "one"))
+    assert (one.name, one.requests()["n"].to_pylist(), one.save(tmp_path / "one")) == ("b", [1], tmp_path / "one")
+    assert sorted(p.name for p in (tmp_path / "one").iterdir()) == ["requests.parquet", "result.json"]
+    assert {"iops", "requests", "doc"} <= set(dir(one))
     (tmp_path / "result.json").write_text('{"schema": 2, "runs": []}')
     with pytest.raises(InputError, match=r"result\.json: result schema 2 is not 1; run again"):
         results.load_results(tmp_path)

@@ -65,7 +65,7 @@ def plan_of(
     share = max(len(points) - done, 0) / len(points)
     return {
         "schema": 1, "runs": len(points), "done": done, "requests": requests, "cpu_s": cpu * share,
-        "cpu_s_by_layer": {layer: sum(_seconds(costs[layer], _of(p, sizes)) for p in members)
+        "cpu_s_by_layer": {layer: share * sum(_seconds(costs[layer], _of(p, sizes)) for p in members)
                            for layer, members in groups.items()},
         "trace_bytes": sum(_bytes(t) for t in {t for p in points for t in _traces(p)}),
         "result_bytes": int(size * share), "memory_bytes_a_run": memory, "basis": basis,
