@@ -27,7 +27,7 @@ def table(rows: Sequence[Sequence[str]], head: Sequence[str] | None = None, line
     every = [list(head), *map(list, rows)] if head else [list(row) for row in rows]
     if not every:
         return []
-    widths = [max(len(row[i]) for row in every) for i in range(len(every[0]))]
+    widths = [max(1, *(len(row[i]) for row in every)) for i in range(len(every[0]))]
     room = (line or width()) - len(GAP) * (len(widths) - 1)
     while sum(widths) > room and max(widths) > NARROWEST:
         widest = widths.index(max(widths))

@@ -136,7 +136,7 @@ def test_a_table_that_fits_is_not_folded() -> None:
     assert plain.table(rows, line=10 + 2 + 29) == [f"{'a' * 10}  {'word ' * 5}word"]
     assert plain.table(rows, line=10 + 2 + 28) == [f"{'a' * 10}  {'word ' * 4}word", f"{'':10}  word"]
     assert max(map(len, plain.table(rows, line=5))) == 10 + 2 + 14
-    assert plain.table([]) == []
+    assert (plain.table([]), plain.table([["a", ""], ["b", ""]])) == ([], ["a", "b"])
 
 
 def test_of_urls_what_proves_something_is_hidden() -> None:

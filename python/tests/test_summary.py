@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import random
 import re
+from collections.abc import Callable
 from typing import Any
+
+import pytest
 
 from smrlab import keys, summary, text
 
@@ -140,3 +144,22 @@ def test_numbers_get_the_unit_that_fits() -> None:
     told = {0.0005: "0.5 µs", 1: "1 ms", 999: "999 ms", 1000: "1 s", 179_000: "179 s", 180_000: "3 min", 1.08e7: "3 h"}
     assert {ms: text.milliseconds(ms) for ms in told} == told
     assert (text.share(0.5), text.share(None), text.number(0.00012345)) == ("50 %", text.ABSENT, "0.000123")
+
+
+UNITS = {
+    "h": 3.6e6, "min": 6e4, "s": 1e3, "ms": 1.0, "µs": 1e-3, "B": 1.0, "KiB": 2.0**10, "MiB": 2.0**20, "GiB": 2.0**30,
+    "TiB": 2.0**40, "%": 0.01, "": 1.0,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("write", [text.milliseconds, text.size, text.share, text.number])
+def test_what_is_written_reads_back_within_half_a_per_cent(write: Callable[[float], str]) -> None:
+    """Of whatever size; a time of three units and more has the larger one, bytes of one."""
+    rng = random.Random(5)
+    for value in (10 ** rng.uniform(-5, 12) for _ in range(2000)):
+        number, _, unit = write(value).replace(",", "").partition(" ")
+        assert float(number) * UNITS[unit] == pytest.approx(value, rel=0.005), write(value)
+    # A time is told in minutes from three on; it and bytes go on to the next unit where it is one.
+    times = {2.9: "ms", 999: "ms", 1000: "s", 179_000: "s", 180_000: "min", 10_799_000: "min", 10_800_000: "h"}
+    assert {ms: text.milliseconds(ms).split()[1] for ms in times} == times
+    assert [text.size(1024.0**i).split()[1] for i in range(6)] == ["B", "KiB", "MiB", "GiB", "TiB", "TiB"]
