@@ -1,4 +1,4 @@
-# What blktests (zbd/008, 011, 012 and 013) and zonefs-tools (0090, 0091, 0110 and 0113 to 0115) ask of disks of their own,
+# What blktests (zbd/008, 011, 012 and 013) and zonefs-tools (0090, 0091, 0110, 0113 to 0115, 0210, 0223, 0306, 0320, 0324 and 0326) ask of disks of their own,
 # asked of ours: one test after the other, in our own words. ZONES, FIRST (the first sequential zone), SECTORS (of a zone)
 # and OPEN (how many can be open) are what the test knows; an empty zonefs is in /mnt/shared.
 d=/dev/sda
@@ -56,17 +56,31 @@ load zonefs
 dd if=/mnt/shared/zonefs of=$d bs=4k oflag=direct status=none
 mount -t zonefs $d /mnt/fs
 counts() { echo $(cat /sys/fs/zonefs/sda/nr_{wro,active}_seq_files); }
-append() { dd if=/dev/zero of=/mnt/fs/seq/$1 bs=$2 count=${3-1} oflag=direct,append conv=notrunc,nocreat status=none; }
+append() { dd if=/dev/zero of=/mnt/fs/seq/$1 bs=$2 count=${3-1} oflag=direct,append,dsync conv=notrunc,nocreat status=none; }
 # The open files of a shell of its own, which tells how many, and ends with it.
 opened() { (for n in $(seq 0 $(($1 - 1))); do eval "exec {fd}$2/mnt/fs/seq/$n" || exit 1; done 2>>said; counts); }
 step "numbers of files are those of zones (zonefs-tools, 0110)"
 same "$(stat -c %i /mnt/fs /mnt/fs/cnv /mnt/fs/seq | tr '\n' ' ')" "$ZONES $((ZONES + 1)) $((ZONES + 2)) "
 for n in $(seq 0 $((FIRST - 2))); do same "$(stat -c %i /mnt/fs/cnv/$n)" $((n + 1)); done
 for n in $(seq 0 $((ZONES - FIRST - 1))); do same "$(stat -c %i /mnt/fs/seq/$n)" $((n + FIRST)); done
-step "a file is filled by writes of any length (zonefs-tools, 0090 and 0091)"
+step "a file is filled by writes of any length, each of them durable (zonefs-tools, 0090, 0091, 0306 and 0326)"
 append 0 4k $((zone >> 12))
 append 1 $zone
 refused append 1 4k 2>said
+append 5 132k $((zone / 135168))
+append 5 $((zone % 135168))
+same "$(stat -c %s /mnt/fs/seq/5)" $zone
+fio="fio --name=j --create_on_open=0 --allow_file_create=0 --unlink=0 --bs=128k --size=$zone --verify=md5 --do_verify=1 --output-format=terse"
+step "fio writes and reads files, and nothing is behind their ends (zonefs-tools, 0210, 0223, 0320 and 0324)"
+for engine in psync "libaio --iodepth=64"; do $fio --filename=/mnt/fs/cnv/0 --rw=write --overwrite=1 --ioengine=$engine >said; done
+same "$(dd if=/mnt/fs/cnv/0 bs=8k skip=$((zone - 512)) count=1 iflag=skip_bytes status=none | wc -c)" 512
+$fio --filename=/mnt/fs/seq/6 --file_append=1 --rw=write --direct=1 --ioengine=libaio --iodepth=8 >said
+umount /mnt/fs
+mount -t zonefs $d /mnt/fs
+for engine in psync "libaio --iodepth=8"; do $fio --filename=/mnt/fs/seq/6 --rw=randread --ioengine=$engine >said; done
+append 7 4k
+same "$(wc -c </mnt/fs/seq/7)" 4096
+truncate -s 0 /mnt/fs/seq/7
 step "which files are open for writes, and active (zonefs-tools, 0113 and 0115)"
 same "$(opened $((OPEN + 1)) '<')" "0 0"
 same "$(opened $((OPEN + 1)) '>>')" "$((OPEN + 1)) 0"
