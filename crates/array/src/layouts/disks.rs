@@ -13,8 +13,8 @@ enum Event {
     Dead(u64),
     /// It was replaced: nothing of it is rebuilt.
     Replaced(u64),
-    /// This unit of the disk whose turn it is is rebuilt.
-    Rebuilt(u64),
+    /// These units of the disk whose turn it is are rebuilt: the first one, and how many follow it.
+    Rebuilt(u64, u64),
     /// All of that disk is.
     Whole,
     /// That disk cannot be rebuilt: it is dead again.
@@ -26,14 +26,14 @@ const GIVEN_UP: u32 = 1 << 8;
 
 impl Event {
     fn put(self, first: u32, to: &mut Records) {
-        let (tag, word) = match self {
-            Self::Dead(disk) => (first, disk),
-            Self::Replaced(disk) => (first + 1, disk),
-            Self::Rebuilt(unit) => (first + 2, unit),
-            Self::Whole => (first + 3, 0),
-            Self::GivenUp => (GIVEN_UP, 0),
+        let (tag, word, more) = match self {
+            Self::Dead(disk) => (first, disk, 0),
+            Self::Replaced(disk) => (first + 1, disk, 0),
+            Self::Rebuilt(unit, follow) => (first + 2, unit, follow),
+            Self::Whole => (first + 3, 0, 0),
+            Self::GivenUp => (GIVEN_UP, 0, 0),
         };
-        to.push(tag, [word]);
+        to.push(tag, std::iter::once(word).chain((more > 0).then_some(more)));
     }
 
     fn of(first: u32, record: Record<'_>) -> Option<Self> {
@@ -44,7 +44,7 @@ impl Event {
         match record.tag.checked_sub(first)? {
             0 => Some(Self::Dead(word)),
             1 => Some(Self::Replaced(word)),
-            2 => Some(Self::Rebuilt(word)),
+            2 => Some(Self::Rebuilt(word, record.word(1))),
             3 => Some(Self::Whole),
             _ => None,
         }
@@ -187,6 +187,8 @@ impl Disks {
         self.say(Event::Replaced(disk), plan);
         if nothing {
             self.say(Event::Whole, plan);
+        } else if self.target() == Some(disk) {
+            self.put_rebuilt(plan.records_mut());
         }
     }
 
@@ -240,7 +242,7 @@ impl Disks {
         let Some(rebuild) = &mut self.rebuild else { return };
         let last = rebuild.finished(unit);
         let (disk, began) = (rebuild.disk, rebuild.began);
-        self.say(Event::Rebuilt(unit), plan);
+        self.say(Event::Rebuilt(unit, 0), plan);
         if last {
             self.rebuilds += 1;
             self.rebuild_ns += plan.now().since(began).0;
@@ -265,7 +267,9 @@ impl Disks {
                 return Some(MemberId(disk as u32));
             }
             Event::Replaced(disk) => self.replaced(disk, rebuild(disk)),
-            Event::Rebuilt(unit) => _ = self.rebuild.as_mut().map(|r| r.finished(unit)),
+            Event::Rebuilt(unit, follow) => {
+                self.rebuild.iter_mut().for_each(|r| (unit..=unit + follow).for_each(|u| _ = r.finished(u)));
+            }
             Event::GivenUp => self.next(),
             Event::Whole => {
                 if let Some(disk) = self.target() {
@@ -284,8 +288,14 @@ impl Disks {
         for rebuild in self.rebuild.iter().chain(&self.waiting) {
             Event::Replaced(rebuild.disk).put(self.tag, out);
         }
-        let done = self.rebuild.iter().flat_map(Rebuild::rebuilt);
-        done.for_each(|unit| Event::Rebuilt(unit).put(self.tag, out));
+        self.put_rebuilt(out);
+    }
+
+    /// What is rebuilt of the disk whose turn it is.
+    fn put_rebuilt(&self, out: &mut Records) {
+        let units: Vec<u64> = self.rebuild.iter().flat_map(Rebuild::rebuilt).collect();
+        let runs = units.chunk_by(|a, b| a + 1 == *b);
+        runs.for_each(|run| Event::Rebuilt(run[0], run.len() as u64 - 1).put(self.tag, out));
     }
 
     /// Bytes of memory of rebuilds.

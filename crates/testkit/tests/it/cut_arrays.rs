@@ -253,12 +253,7 @@ fn what_no_fence_keeps_may_be_lost() {
 #[test]
 fn who_begins_anew_knows_as_much() {
     let drive = drives::plain(24, 6, 1, 4);
-    let plain = |text: &&&str| {
-        (text.starts_with("raid") || text.starts_with("mirror"))
-            && !text.contains(" / ")
-            && !text.contains("ssd_")
-    };
-    for text in ARRAYS.iter().filter(plain) {
+    for text in ARRAYS {
         for seed in 0..3 {
             let mut rng = Rng::new(seed);
             let mut array = ArrayHarness::new(text, "cmr", &drive);
@@ -276,6 +271,10 @@ fn who_begins_anew_knows_as_much() {
             }
             for disk in 0..losses(text) {
                 array.replace(disk);
+                if text.contains(" / ") {
+                    // A member without copies comes back when what it does is over, and at once after a restart.
+                    array.settle(&mut Rng::new(seed));
+                }
                 look(&mut array, 2);
             }
             array.settle(&mut Rng::new(seed));

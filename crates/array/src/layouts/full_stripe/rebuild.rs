@@ -2,8 +2,7 @@
 
 use super::FullStripe;
 use super::records::Event;
-use super::shape::Shape;
-use super::table::{Cell, Table};
+use super::table::Cell;
 use super::work::{Operation, Purpose, Stage};
 use crate::layouts::chunks::SlotRead;
 use crate::layouts::rebuild::{Order, Rebuild};
@@ -20,8 +19,16 @@ impl FullStripe {
             return;
         }
         self.table.seal_all();
-        let rebuild = begin(&self.table, &self.shape, self.seed, plan.now())(u64::from(member.0));
+        let mut rebuild = self.rebuilds(plan.now())(u64::from(member.0));
+        // Free groups lack nothing.
+        let free = (0..self.shape.groups).filter(|g| self.table.group(*g).is_none());
+        free.flat_map(|g| self.shape.units_of(g)).for_each(|unit| _ = rebuild.finished(unit));
         self.disks.replace(member, |_| rebuild, plan);
+    }
+
+    fn rebuilds(&self, now: SimTime) -> impl Fn(u64) -> Rebuild + use<> {
+        let (units, seed) = (self.shape.groups * self.shape.units(), self.seed);
+        move |disk| Rebuild::new(disk, units, Order::Address, seed, now)
     }
 
     /// The places of a unit that a disk's segment has: those that were written, in the order of the disk.
@@ -116,30 +123,17 @@ impl FullStripe {
     }
 }
 
-/// What the rebuild of a disk begins with: free groups lack nothing.
-fn begin(table: &Table, shape: &Shape, seed: u64, now: SimTime) -> impl Fn(u64) -> Rebuild {
-    move |disk| {
-        let units = shape.units();
-        let mut rebuild = Rebuild::new(disk, shape.groups * units, Order::Address, seed, now);
-        let free = (0..shape.groups).filter(|g| table.group(*g).is_none());
-        free.flat_map(|g| g * units..(g + 1) * units).for_each(|unit| _ = rebuild.finished(unit));
-        rebuild
-    }
-}
-
 impl FullStripe {
     /// Takes up what was recorded. Groups that were being filled are filled on where that is possible.
     pub(super) fn restore(&mut self, records: &Records) {
+        let rebuild = self.rebuilds(SimTime::ZERO);
         for record in records.iter() {
             match Event::of(record) {
                 Some(Event::Opened(group)) => self.table.begin(group),
                 Some(Event::Stripe(group, cells)) => self.table.add(group, &cells),
                 Some(Event::Unmap(lcn)) => self.table.unmap(lcn),
                 Some(Event::Used(groups)) => self.table.used_up_to(groups),
-                None => {
-                    let begin = begin(&self.table, &self.shape, self.seed, SimTime::ZERO);
-                    self.disks.recover(record, begin);
-                }
+                None => _ = self.disks.recover(record, &rebuild),
             }
         }
         let mut torn = BTreeSet::new();
@@ -153,8 +147,7 @@ impl FullStripe {
         let (disks, shape) = (&self.disks, self.shape);
         // What a disk lacks is rebuilt from groups that nothing is added to.
         let whole = |group: u64| {
-            let first = shape.unit_of(group, 0);
-            disks.target().is_none_or(|disk| (first..first + shape.units()).all(|unit| disks.has(disk, unit)))
+            disks.target().is_none_or(|disk| shape.units_of(group).all(|unit| disks.has(disk, unit)))
         };
         self.table.recovered(|group| !torn.contains(&group) && whole(group));
     }

@@ -1,5 +1,7 @@
 //! The shape of segments, and how much of them the host sees.
 
+use std::ops::Range;
+
 /// Free groups that the host leaves to the collector: it fills one while it empties another, and a lost or replaced drive costs it one.
 pub(super) const LEFT: u64 = 3;
 /// Free groups at which the collector begins.
@@ -59,6 +61,11 @@ impl Shape {
     #[inline]
     pub(super) fn unit_of(&self, group: u64, at: u64) -> u64 {
         group * self.units() + at / self.unit
+    }
+
+    /// The units of a group.
+    pub(super) fn units_of(&self, group: u64) -> Range<u64> {
+        group * self.units()..(group + 1) * self.units()
     }
 
     /// Chunks that are locked together: those of 64 KiB, or one.

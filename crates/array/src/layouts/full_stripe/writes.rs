@@ -150,8 +150,7 @@ impl FullStripe {
         }
         plan.record(&Event::Opened(group));
         if self.disks.rebuild().is_some() {
-            let first = self.shape.unit_of(group, 0);
-            (first..first + self.shape.units()).for_each(|unit| self.disks.filled(unit, plan));
+            self.shape.units_of(group).for_each(|unit| self.disks.filled(unit, plan));
         }
         if was_used && self.zones.is_empty() {
             self.resets.push(group);
