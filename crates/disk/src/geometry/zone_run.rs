@@ -62,7 +62,9 @@ pub(crate) struct TrackPlace {
 /// How many switches of each kind lie between two tracks of a run of a zone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub(crate) struct Switches {
+    /// Along runs that go the same way as the first one of a group, and along others.
     pub steps: u64,
+    pub back: u64,
     pub heads: u64,
     pub groups: u64,
 }
@@ -185,16 +187,23 @@ impl ZoneRun {
 
     fn switches_before(&self, p: TrackPlace) -> Switches {
         let (runs, steps) = (u64::from(self.surfaces), self.width.divisor() - 1);
-        Switches {
-            steps: (p.group * runs + p.run) * steps + p.step,
-            heads: p.group * (runs - 1) + p.run,
-            groups: p.group,
-        }
+        let all = (p.group * runs + p.run) * steps + p.step;
+        let back = if self.serpentine {
+            (p.group * (runs / 2) + p.run / 2) * steps + (p.run & 1) * p.step
+        } else {
+            0
+        };
+        Switches { steps: all - back, back, heads: p.group * (runs - 1) + p.run, groups: p.group }
     }
 
     /// Switches that a transfer from one track to a later one makes.
     pub(crate) fn switches(&self, from: TrackPlace, to: TrackPlace) -> Switches {
         let (a, b) = (self.switches_before(from), self.switches_before(to));
-        Switches { steps: b.steps - a.steps, heads: b.heads - a.heads, groups: b.groups - a.groups }
+        Switches {
+            steps: b.steps - a.steps,
+            back: b.back - a.back,
+            heads: b.heads - a.heads,
+            groups: b.groups - a.groups,
+        }
     }
 }

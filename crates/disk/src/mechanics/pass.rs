@@ -77,7 +77,7 @@ impl Mechanics {
         let of_run = |(run, advances): (&ZoneRun, &[Advance; 2])| {
             let s = run.switches(run.place(0), run.place(run.tracks - 1));
             let angle = |advance: &Advance| {
-                let of_kinds = [s.steps, s.heads, s.groups].into_iter().zip(advance);
+                let of_kinds = [s.steps, s.heads, s.groups, s.back].into_iter().zip(advance);
                 of_kinds.map(|(n, angle)| u128::from(n) * u128::from(*angle)).sum::<u128>()
             };
             advances.iter().map(angle).max().unwrap_or_default() + u128::from(REVOLUTION)

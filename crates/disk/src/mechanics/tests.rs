@@ -46,7 +46,7 @@ fn walk(m: &Mechanics, dir: Dir, pba: Pba, blocks: Blocks) -> u64 {
         if let Some((last, on, end)) = before {
             let gap = turn(end, here.angle);
             let surface_changes = last.surface != here.surface;
-            let switch = m.switch_time(dir, last.cylinder.abs_diff(here.cylinder), surface_changes);
+            let switch = m.switch_time(dir, (last.cylinder, here.cylinder), surface_changes);
             let need = if track == on { 0 } else { switch * m.rpm };
             units += gap + need.saturating_sub(gap).div_ceil(REVOLUTION) * REVOLUTION;
         }

@@ -7,8 +7,9 @@ use crate::geometry::{REVOLUTION, Switches, TrackNo, TrackPlace, ZoneRun, wrappe
 use smrlab_units::{Blocks, Dir, Pba, SimTime};
 use std::ops::Range;
 
-/// Kinds of switch within a run of a zone: next track of a run, next run of a group, next group.
-const KINDS: usize = 3;
+/// Kinds of switch within a run of a zone: next track of a run, next run of a group, next group, and next track of a run that goes
+/// the other way than the first one.
+const KINDS: usize = 4;
 
 /// The angle from a track's start to that of the next one where a transfer goes on from the one to the other, by kind of switch: the
 /// skew, and as many turns more as the switch needs.
@@ -194,10 +195,10 @@ impl Mechanics {
         (blocks, SimTime(sectors.div(self.revolution)))
     }
 
-    /// From one track to another within a transfer. Of a curve for each direction the one to higher cylinders counts.
-    pub(super) fn switch_time(&self, dir: Dir, cylinders: u32, surface_changes: bool) -> u64 {
-        let d = if self.blocks_distance { 0 } else { u64::from(cylinders) };
-        let t = self.curves[dir as usize].time(d).max(if surface_changes {
+    /// From a track of one cylinder to one of another within a transfer.
+    pub(super) fn switch_time(&self, dir: Dir, (from, to): (u32, u32), surface_changes: bool) -> u64 {
+        let to = if self.blocks_distance { from } else { to };
+        let t = self.curves[dir as usize].between(from.into(), to.into()).max(if surface_changes {
             self.head_switch[dir as usize]
         } else {
             0
@@ -209,15 +210,15 @@ impl Mechanics {
         let (group, n) = (seg.group.divisor(), seg.usable.divisor());
         let across = if seg.tracks > group {
             let (a, b) = (seg.place(group - 1), seg.place(group));
-            let cylinders = seg.cylinder(a).abs_diff(seg.cylinder(b));
-            self.switch_time(dir, cylinders, seg.surface(a) != seg.surface(b))
+            self.switch_time(dir, (seg.cylinder(a), seg.cylinder(b)), seg.surface(a) != seg.surface(b))
         } else {
             0
         };
-        let times = [self.switch_time(dir, 1, false), self.switch_time(dir, 0, true), across];
-        let skews = [seg.step_skew, seg.head_skew, seg.step_skew];
+        let step = |back| self.switch_time(dir, if back { (1, 0) } else { (0, 1) }, false);
+        let times = [step(seg.reversed), self.switch_time(dir, (0, 0), true), across, step(!seg.reversed)];
+        let skews = [seg.step_skew, seg.head_skew, seg.step_skew, seg.step_skew];
         // Spares at the end of a cylinder pass while the head switches.
-        let left = [n, n, n.saturating_sub(seg.cylinder_spares)];
+        let left = [n, n, n.saturating_sub(seg.cylinder_spares), n];
         std::array::from_fn(|k| {
             let ready = (seg.sector_angle(left[k]) + times[k] * self.rpm).max(seg.sector_angle(n));
             skews[k] + ready.saturating_sub(skews[k]).div_ceil(REVOLUTION) * REVOLUTION
@@ -317,8 +318,7 @@ impl Mechanics {
             remaps.next_if_eq(&at);
             let (t, aim) = self.aim(Pba(at));
             if let Some(from) = last {
-                let switch =
-                    self.switch_time(dir, from.cylinder.abs_diff(t.cylinder), from.surface != t.surface);
+                let switch = self.switch_time(dir, (from.cylinder, t.cylinder), from.surface != t.surface);
                 units += self.gap_after(switch, from.angle, t.angle);
             }
             let (passed, place) = self.full_transfer(dir, &t, aim, Pba(at), Blocks(piece));
@@ -382,7 +382,7 @@ impl Mechanics {
             let start = next.place(loc.track);
             let switch = self.switch_time(
                 dir,
-                next.cylinder(start).abs_diff(place.cylinder),
+                (place.cylinder, next.cylinder(start)),
                 next.surface(start) != place.surface,
             );
             let (angle, sector) = (next.start(start), loc.sector);
@@ -396,7 +396,8 @@ impl Mechanics {
     /// The angle of a transfer's part in one run of a zone, gaps and lost turns included, and where it ends.
     fn pass(&self, dir: Dir, seg: &ZoneRun, aim: Aim, part: &Stretch) -> (u64, EndPlace) {
         let (advance, s) = (&self.advances[aim.zone_run][dir as usize], part.switches);
-        let starts = s.steps * advance[0] + s.heads * advance[1] + s.groups * advance[2];
+        let starts =
+            s.steps * advance[0] + s.heads * advance[1] + s.groups * advance[2] + s.back * advance[3];
         let end = starts + seg.sector_angle(part.sectors);
         let place = EndPlace {
             track: seg.first_track + part.last,

@@ -18,8 +18,34 @@ fn the_next_track_is_no_seek_where_blocks_are_the_distance() {
         let spec = super::super::MechanicsSpec { distance, read_seek: curve, ..spec_7200() };
         let m = Mechanics::new(geometry.clone(), &spec, Model::Full).unwrap();
         // A head switch takes 0.7 ms at least, whatever the distance.
-        let times = [false, true].map(|changes| m.switch_time(Dir::Read, 1, changes));
+        let times = [false, true].map(|changes| m.switch_time(Dir::Read, (0, 1), changes));
         assert_eq!(times, [seek, seek.max(700)].map(|us| us * 1000), "{distance:?}");
+    }
+}
+
+/// Four tracks of 100 sectors on two surfaces, by twos: along the second surface the head goes back. A step out takes 1 ms, one back 2 ms, a
+/// head switch 0.7 ms; with a skew of 0.15 turns, 1.25 ms, only the step back loses a turn, and in two commands it takes as long.
+#[test]
+fn a_step_back_takes_the_time_of_its_way() {
+    let geometry = GeometrySpec {
+        surfaces: 2,
+        layout: crate::geometry::Layout::Hybrid { width: 2 },
+        track_skew: REVOLUTION * 15 / 100,
+        cylinder_skew: REVOLUTION * 15 / 100,
+        ..GeometrySpec::single_surface(vec![ZoneSpec::plain(2, 100)])
+    };
+    let us = |n| vec![(1, SimTime::from_us(n))];
+    let read_seek = SeekCurve::Directed { rising: us(1000), falling: us(2000) };
+    let spec = super::super::MechanicsSpec { read_seek, ..spec_7200() };
+    let m = Mechanics::new(Arc::new(Geometry::new(geometry).unwrap()), &spec, Model::Full).unwrap();
+    for (blocks, hundredths) in [(100, 100), (200, 215), (300, 330), (400, 545)] {
+        let (mut whole, mut parts) = (m.clone(), m.clone());
+        let end = whole.service(SimTime::ZERO, Dir::Read, Pba(0), Blocks(blocks));
+        let exact = (REVOLUTION / 100 * hundredths).div_ceil(7200);
+        assert!(whole.phases().transfer.0.abs_diff(exact) <= 1, "{blocks} blocks: {end}");
+        let cut = (blocks - 100).max(1);
+        let at = parts.service(SimTime::ZERO, Dir::Read, Pba(0), Blocks(cut));
+        assert_eq!(parts.service(at, Dir::Read, Pba(cut), Blocks(blocks - cut)), end, "{blocks} blocks");
     }
 }
 

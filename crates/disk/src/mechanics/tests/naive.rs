@@ -48,8 +48,6 @@ impl Head<'_> {
         let curve = if dir == Dir::Read { &s.read_seek } else { &s.write_seek };
         let place = |pba| self.cylinder(pba).max(if within { 0 } else { s.one_place.into() });
         let mut t = match s.distance {
-            // On the way from track to track the time of the way to higher cylinders counts.
-            Distance::Cylinders if within => curve.time(0, place(from).abs_diff(place(to))).0,
             Distance::Cylinders => curve.time(place(from), place(to)).0,
             Distance::Blocks if within => 0,
             Distance::Blocks => curve.time(self.next, to).0,
