@@ -215,6 +215,9 @@ impl PersistentCache {
             let length = self.length(blocks);
             (length, self.place(length))
         });
+        if joined.is_none() && host > 0 {
+            self.make_entry(plan);
+        }
         if joined.is_none() && at.lap != self.log.head.lap {
             self.make_room(at.lap, plan);
             if at.lap >= self.layout.log.len() as u64 {

@@ -126,6 +126,20 @@ fn a_cache_is_as_full_as_its_map_or_as_its_log() {
     );
 }
 
+/// A request of twenty packets, where the map has nine entries: bands go home in its midst, whenever all are in use.
+#[test]
+fn a_long_write_waits_for_entries_of_the_map() {
+    let text = "persistent-cache,packet=6blk,map_trigger=6,map_limit=9,idle=off";
+    let mut layer = smrlab_stl::build(text, &BuildContext::new(drives::preset("tiny"))).unwrap().layer;
+    let mut plan = Plan::new(false, true);
+    layer.submit(SimTime::ZERO, &HostRequest::new(HostOp::Write, Lba(0), Blocks(120)), &mut plan);
+    // Records with tag 1 append a packet, those with tag 3 take a band.
+    let tags: Vec<u32> = plan.records().iter().map(|r| r.1.tag).collect();
+    let in_a_row = tags.split(|tag| *tag == 3).map(|run| run.iter().filter(|tag| **tag == 1).count());
+    assert_eq!(in_a_row.clone().sum::<usize>(), 20);
+    assert!(in_a_row.max() <= Some(9), "{tags:?}");
+}
+
 /// Every fifth packet waits for the journal, which then holds the four before it.
 #[test]
 fn the_journal_is_committed_every_so_many_packets() {

@@ -350,6 +350,13 @@ impl PersistentCache {
         }
     }
 
+    /// Makes room in the map for a further packet of a request: its first one finds some, as the request before it waited for that.
+    pub(super) fn make_entry(&mut self, plan: &mut Plan) {
+        while self.log.live >= self.o.map_limit && self.finish_band(plan) {
+            self.counters.rounds_waited += 1;
+        }
+    }
+
     /// What a request waits for of the round under way: one sub-step, under pressure all that is left.
     fn advance(&mut self, plan: &mut Plan) {
         if self.pressure {

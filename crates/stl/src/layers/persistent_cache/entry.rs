@@ -23,7 +23,8 @@ band goes home in phases of `memory` bytes: its tracks are read from the lowest 
 (`collect` each), the merged tracks go to a scratch band, then home. Each of these is a *sub-step*, and a request waits for one
 of them (a read opens a round that is due, but does not wait for that); requests are what brings a round forward, and where
 the host is idle the drive does (`idle`). With `map_limit` packets in use a request waits for the whole round instead: the
-*pressure* that turns a drive of 13 writes a second into one of 3. Where the log is full in bytes, a write waits band by band until there is room for it; what was taken of the log has
+*pressure* that turns a drive of 13 writes a second into one of 3. A further packet of the same request waits then until bands are
+home and an entry is free. Where the log is full in bytes, a write waits band by band until there is room for it; what was taken of the log has
 no room to give until it is home. `rounds_waited_for` counts both.
 
 So what matters is the density of writes. With w packets a band the long-run mean of a small write is the time of a band
