@@ -11,10 +11,10 @@ mod tests;
 pub use entry::ENTRY;
 
 use crate::{Cause, Counted, Endpoint, Facts, HostRequest, Plan, Record, Refusal, TranslationLayer};
-use groups::{Groups, tree};
+use groups::Groups;
+use smrlab_blockmap::BlockSet;
 use smrlab_disk::Mechanics;
 use smrlab_units::{Blocks, Dir, HostOp, Lba, Pba, SimTime, counters};
-use std::collections::BTreeSet;
 use std::ops::Range;
 
 /// Unit `words[0]` is in place `words[1]` from here on.
@@ -50,7 +50,7 @@ pub(super) struct Floating {
     /// Where the head is, once somebody says so.
     head: Option<Pba>,
     /// Places that were left since the last fence: after a loss of power they are needed.
-    left: BTreeSet<u64>,
+    left: BlockSet,
     counters: Counters,
 }
 
@@ -62,7 +62,7 @@ impl Floating {
             what,
             longest,
             head: None,
-            left: BTreeSet::new(),
+            left: BlockSet::new(),
             counters: Counters::default(),
         }
     }
@@ -122,7 +122,7 @@ impl Floating {
             let place;
             (place, at) = self.nearest(unit, at);
             head = self.groups.pba(place) + Blocks(size);
-            if self.left.contains(&place) {
+            if self.left.contains(place) {
                 plan.fence();
                 self.left.clear();
             }
@@ -156,7 +156,10 @@ impl Floating {
     fn apply(&mut self, record: &Record) {
         let [unit, place, _] = record.words;
         match record.tag {
-            MOVE => _ = self.left.insert(self.groups.put(unit, place)),
+            MOVE => {
+                let left = self.groups.put(unit, place);
+                self.left.insert(left..left + 1);
+            }
             PLACE => self.groups.set(unit, place),
             _ => debug_assert!(false, "record {} is not floating's", record.tag),
         }
@@ -190,18 +193,8 @@ impl TranslationLayer for Floating {
     }
 
     fn recover(&mut self, records: &mut dyn Iterator<Item = Record>, _: &mut Plan) {
-        let mut settled = false;
-        for record in records {
-            // A checkpoint comes first.
-            if record.tag == MOVE && !settled {
-                self.groups.settle();
-                settled = true;
-            }
-            self.apply(&record);
-        }
-        if !settled {
-            self.groups.settle();
-        }
+        // A checkpoint comes first: no group is looked at before all places of that are taken up.
+        records.for_each(|record| self.apply(&record));
         self.left.clear();
     }
 
@@ -218,7 +211,7 @@ impl TranslationLayer for Floating {
     }
 
     fn map_bytes(&self) -> u64 {
-        self.groups.bytes() + tree::<u64>(self.left.len()) as u64
+        self.groups.bytes() + self.left.bytes() as u64
     }
 
     fn counters(&self, out: &mut Counted) {

@@ -3,9 +3,10 @@
 //! A place is room for one unit; they are numbered by address. In a group of `n` places of which `s` are spare the host has
 //! units `0..n - s`. At first unit `k` is in place `k + k s / (n - s)`, so that the free places lie evenly between the others.
 
+use smrlab_blockmap::{BlockSet, UnitMap};
 use smrlab_disk::{DriveModel, TrackNo};
 use smrlab_units::{Blocks, Pba};
-use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 /// A group of tracks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,6 +16,8 @@ struct Group {
     unit: u64,
     places: u32,
     units: u32,
+    /// Its free places are known by themselves.
+    looked_at: bool,
 }
 
 impl Group {
@@ -23,29 +26,22 @@ impl Group {
         let (k, spare, units) = (u64::from(k), u64::from(self.places - self.units), u64::from(self.units));
         (k + k * spare / units) as u32
     }
-}
 
-/// What became of a group of which a unit has moved.
-#[derive(Clone, Debug)]
-struct Changed {
-    /// Places of the units that are not where they were at first.
-    moved: BTreeMap<u32, u32>,
-    free: BTreeSet<u32>,
-}
-
-/// Bytes of a tree with so many entries: a node has room for eleven, and several are two thirds full on the average.
-pub(super) fn tree<T>(entries: usize) -> usize {
-    let nodes = if entries > 11 { entries.div_ceil(7) } else { entries.min(1) };
-    nodes * (11 * size_of::<T>() + 16)
+    /// All its places.
+    fn all(&self) -> Range<u64> {
+        self.place..self.place + u64::from(self.places)
+    }
 }
 
 /// See the [module](self).
-#[derive(Clone, Debug)]
 pub(super) struct Groups {
     /// Blocks in a unit.
     pub(super) unit: u64,
     groups: Vec<Group>,
-    changed: BTreeMap<usize, Changed>,
+    /// Of units that are not where they were at first: their place in the group, plus one.
+    moved: UnitMap,
+    /// Free places of the groups that were looked at.
+    free: BlockSet,
 }
 
 impl Groups {
@@ -71,13 +67,13 @@ impl Groups {
             let wanted = ((f64::from(places) * spare).round() as u32).max(1);
             // The last tracks may be too few.
             let units_here = if places > wanted { places - wanted } else { places };
-            groups.push(Group { place, unit: units, places, units: units_here });
+            groups.push(Group { place, unit: units, places, units: units_here, looked_at: false });
             (place, units) = (end, units + u64::from(units_here));
         }
         if groups.iter().all(|g| g.places == g.units) {
             return Err("no group has room for two units: use a smaller unit= or a larger group=".to_owned());
         }
-        Ok(Self { unit, groups, changed: BTreeMap::new() })
+        Ok(Self { unit, groups, moved: UnitMap::new(), free: BlockSet::new() })
     }
 
     /// Units of the host's.
@@ -93,8 +89,8 @@ impl Groups {
     /// The place of a unit.
     pub(super) fn place(&self, unit: u64) -> u64 {
         let (i, k) = self.group_of(unit);
-        let moved = self.changed.get(&i).and_then(|c| c.moved.get(&k).copied());
-        self.groups[i].place + u64::from(moved.unwrap_or_else(|| self.groups[i].home(k)))
+        let group = &self.groups[i];
+        group.place + u64::from(self.moved.get(unit).checked_sub(1).unwrap_or_else(|| group.home(k)))
     }
 
     /// First block of a place.
@@ -109,73 +105,55 @@ impl Groups {
 
     /// The places that are free in the group of a unit, ascending.
     pub(super) fn free(&mut self, unit: u64) -> impl Iterator<Item = u64> + '_ {
-        let (i, _) = self.group_of(unit);
-        let first = self.groups[i].place;
-        self.changed(i).free.iter().map(move |&place| first + u64::from(place))
+        let i = self.look_at(unit);
+        self.free.runs_in(self.groups[i].all()).flatten()
     }
 
-    fn changed(&mut self, i: usize) -> &mut Changed {
+    /// The group of a unit, whose free places are known from here on.
+    fn look_at(&mut self, unit: u64) -> usize {
+        let (i, _) = self.group_of(unit);
+        if !self.groups[i].looked_at {
+            self.groups[i].looked_at = true;
+            self.find_free(i);
+        }
+        i
+    }
+
+    fn find_free(&mut self, i: usize) {
         let group = self.groups[i];
-        self.changed.entry(i).or_insert_with(|| {
-            let mut free: BTreeSet<u32> = (0..group.places).collect();
-            (0..group.units).for_each(|k| _ = free.remove(&group.home(k)));
-            Changed { moved: BTreeMap::new(), free }
-        })
+        self.free.insert(group.all());
+        for unit in group.unit..group.unit + u64::from(group.units) {
+            let place = self.place(unit);
+            self.free.remove(place..place + 1);
+        }
     }
 
     /// A unit is in another place of its group from now on; answers the one that it left.
     pub(super) fn put(&mut self, unit: u64, place: u64) -> u64 {
         let left = self.place(unit);
-        let (i, k) = self.group_of(unit);
-        let group = self.groups[i];
-        let own = |place: u64| (place - group.place) as u32;
-        let changed = self.changed(i);
-        changed.free.remove(&own(place));
-        changed.free.insert(own(left));
-        match own(place) == group.home(k) {
-            true => changed.moved.remove(&k),
-            false => changed.moved.insert(k, own(place)),
-        };
+        self.look_at(unit);
+        self.free.remove(place..place + 1);
+        self.free.insert(left..left + 1);
+        self.set(unit, place);
         left
     }
 
     /// Units that are not where they were at first, and their places.
     pub(super) fn moved(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
-        self.changed.iter().flat_map(|(&i, changed)| {
-            let group = self.groups[i];
-            changed
-                .moved
-                .iter()
-                .map(move |(&k, &place)| (group.unit + u64::from(k), group.place + u64::from(place)))
-        })
+        let units = self.moved.runs_in(0..self.units()).flat_map(|(units, _)| units);
+        units.map(|unit| (unit, self.place(unit)))
     }
 
     /// Takes up the places of a checkpoint: they may have been given in any order.
     pub(super) fn set(&mut self, unit: u64, place: u64) {
         let (i, k) = self.group_of(unit);
-        let group = self.groups[i];
-        let own = (place - group.place) as u32;
-        self.changed(i).moved.insert(k, own);
-    }
-
-    /// All places were taken up: finds the free ones.
-    pub(super) fn settle(&mut self) {
-        for (&i, changed) in &mut self.changed {
-            let group = self.groups[i];
-            changed.free = (0..group.places).collect();
-            for k in 0..group.units {
-                let place = changed.moved.get(&k).copied().unwrap_or_else(|| group.home(k));
-                changed.free.remove(&place);
-            }
-        }
+        let own = (place - self.groups[i].place) as u32;
+        self.moved.set(unit, if own == self.groups[i].home(k) { 0 } else { own + 1 });
     }
 
     /// Bytes of memory.
     pub(super) fn bytes(&self) -> u64 {
-        let of = |c: &Changed| tree::<(u32, u32)>(c.moved.len()) + tree::<u32>(c.free.len());
-        let within: usize = self.changed.values().map(of).sum();
-        let changed = tree::<(usize, Changed)>(self.changed.len());
-        (self.groups.len() * size_of::<Group>() + changed + within) as u64
+        (size_of_val(&*self.groups) + self.moved.bytes() + self.free.bytes()) as u64
     }
 
     /// Blocks of the host's.
