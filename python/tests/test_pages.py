@@ -6,13 +6,15 @@ import html
 import json
 import re
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
+import pyarrow as pa
 import pytest
 from commands import Invoke
 from matplotlib.figure import Figure as Drawing
 
-from smrlab import InputError, _core, targets
+from smrlab import InputError, _core, plots, targets
 from smrlab.cli import geometry, picture, study
 from smrlab.papers import page, record
 from smrlab.papers.claims import Verdict
@@ -291,3 +293,46 @@ def test_the_picture_of_a_summary_has_a_panel_for_each_setting(monkeypatch: pyte
     (band,) = by.collections
     corners = {(x, y) for x, y in cast("Any", band.get_paths()[0].vertices).tolist()}
     assert corners == {(0, 1), (0, 7), (1, 2), (1, 8)}
+
+
+def test_each_figure_has_a_method_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which draws it, and saves it where that is asked for."""
+    drawn: list[tuple[str, str]] = []
+
+    def noted(name: str) -> Any:
+        return lambda payload: (payload, name)
+
+    monkeypatch.setattr(plots, "FIGURES", {name: noted(name) for name in plots.FIGURES})
+    monkeypatch.setattr(plots, "runs_payload", lambda runs: f"of {len(runs)}")
+    monkeypatch.setattr(plots, "save_svg", lambda figure, path: drawn.append((figure[1], str(path))))
+    plotter = plots.Plotter([cast("Any", "a"), cast("Any", "b")])
+    methods = [name for name in dir(plots.Plotter) if not name.startswith("_") and name not in ("draw", "save_all")]
+    assert {getattr(plotter, name)("x.svg") for name in methods} == {
+        ("of 2", name.replace("_", "-")) for name in methods
+    }
+    assert sorted(drawn) == [(name.replace("_", "-"), "x.svg") for name in sorted(methods)]
+
+
+def test_what_mattered_is_told_of_what_differs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the usual metrics those that differ; of settings those that vary, alike ones without a picture."""
+    rows = [
+        {"status": "done", "n": n, "m": 1, "iops": 50.0, "response_ms.mean": float(n), "write_amplification": 1.0}
+        for n in (1, 2, 3)
+    ]
+    wrote: dict[str, bytes] = {}
+    index = {"points": [{"settings": {"n": 1, "m": 1}}]}
+    store = cast("Any", SimpleNamespace(document=lambda _: index, write=wrote.__setitem__))
+    monkeypatch.setattr(summary, "results_table", lambda _: pa.Table.from_pylist([*rows, {"status": "failed"}]))
+    monkeypatch.setattr(summary, "picture", lambda found: found["metric"].encode())
+    document, _ = summary.write_summary(store)
+    assert (document["runs"], [m["metric"] for m in document["metrics"]]) == (3, ["response_ms.mean"])
+    assert [e["setting"] for e in document["metrics"][0]["settings"]] == ["n"]
+    assert list(wrote) == ["summary-response_ms.mean.svg", "summary.json", "summary.md"]
+    assert json.loads(wrote["summary.json"]) == document
+    wrote.clear()
+    summary.write_summary(store, ["iops"])
+    assert list(wrote) == ["summary.json", "summary.md"]
+    for row in rows:
+        row["n"] = 1
+    with pytest.raises(InputError, match="nothing varies in this sweep"):
+        summary.write_summary(store)
