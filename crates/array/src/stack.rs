@@ -69,6 +69,16 @@ pub struct Stack {
     pub layer: Option<String>,
 }
 
+/// Whether a layer's text is a stack, perhaps one whose parts are not told apart.
+pub fn is_stack(text: &str) -> bool {
+    text.contains(BELOW) || runs_together(split_item(text).0)
+}
+
+/// Only layers in Python have a path for a name.
+fn runs_together(name: &str) -> bool {
+    name.contains('/') && !name.contains(':')
+}
+
 /// Parses `FILTER[,key=value...] / ... / ARRAY[,key=value...] / LAYER[,key=value...]`; each part may be missing, and below an
 /// array may come filters and another array, which its members are.
 ///
@@ -84,6 +94,9 @@ pub fn parse(text: &str) -> Result<Stack, SpecError> {
         let wrong = |what: &str| Err(SpecError::Other(format!("'{part}' {what}")));
         if layer.is_some() {
             return wrong("stands below a layer: the layer is the last part");
+        }
+        if runs_together(name) {
+            return wrong("runs parts together: blanks stand before and behind each '/' between them");
         }
         if let Some(filter) = FILTERS.iter().find(|f| f.name == name) {
             if pairs.is_empty() {
@@ -177,6 +190,7 @@ mod tests {
             assert!(says(text).contains("names nothing in one of its parts"), "{text}");
         }
         assert!(says("ssd-cache / cmr").contains("does nothing by itself: it is caches on an SSD"));
+        assert!(says("dm-zoned/zoned").contains("blanks stand before and behind each '/'"));
         assert!(says("bus / raid5 / cmr").contains("rate= in MB/s"));
         assert!(
             says("ssd-cache,write=1GiB / ssd-cache,read=1GiB,write=2GiB / cmr").contains("write= once more")

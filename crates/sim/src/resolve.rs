@@ -240,7 +240,7 @@ pub fn stack_json(text: &str) -> Result<serde_json::Value> {
 /// `stack` is short for an array and a layer; so is a layer with something above it, where several are compared.
 fn stack(spec: &mut Spec, faults: &mut Problems) {
     let mut parts = std::mem::take(&mut spec.stack);
-    if parts.is_empty() && spec.layer.contains(" / ") {
+    if parts.is_empty() && smrlab_array::stack::is_stack(&spec.layer) {
         parts.push(std::mem::replace(&mut spec.layer, "cmr".to_owned()));
     }
     if parts.is_empty() {

@@ -239,6 +239,10 @@ fn presets_of_host_managed_drives_work_at_the_first_try() {
             let zoned =
                 done(&format!("{head}layer = 'zoned'\ntrace = 'synth:zoned,writers=4,requests=300'")).json;
             assert!(zoned.get("refusals").is_none(), "{drive}: {}", zoned["refusals"]);
+            assert_eq!(
+                zoned["cache"]["open_zones"], 4,
+                "{drive}: writers begin behind the conventional zones"
+            );
             assert!(
                 zoned["buffer"]["writes_buffered"].as_u64().unwrap() > 200,
                 "{drive}: {}",

@@ -22,15 +22,15 @@ pub(super) const GENERATOR: Generator = Generator {
             "size of the drive's zones; default: as the layer zoned has it, 256MiB and less where that \
              makes fewer than 16",
         ),
-        Param::new("from", Kind::Size, "0blk").doc(
-            "where the first zone begins that requires sequential writes: behind the conventional \
-             zones",
+        Param::new("from", Kind::Size, "2%").doc(
+            "where the writers begin, rounded up to a zone: behind the conventional zones, of which the layer \
+             zoned has 1% by default",
         ),
     ],
     defaults: &[("write", "100%"), ("size", "exp(512KiB)"), ("align", "4KiB")],
     make: |v, common| {
         let whole = smrlab_units::Blocks(common.span);
-        let (from, writers) = (v.size("from", whole).0, v.count("writers"));
+        let writers = v.count("writers");
         let mut zone = v.given("zone", |v, key| v.size(key, whole).0).unwrap_or(ZONE);
         if v.text("zone").is_none() {
             while zone > PHYSICAL && common.span / zone < 16 {
@@ -40,6 +40,7 @@ pub(super) const GENERATOR: Generator = Generator {
         if zone == 0 || !zone.is_multiple_of(PHYSICAL) {
             return Err(v.bad("zone", "a multiple of 4KiB, such as 256MiB"));
         }
+        let from = v.size("from", whole).0.next_multiple_of(zone);
         let zones = common.span.saturating_sub(from) / zone;
         if zones < writers {
             return Err(v.bad("writers", format!("no more than the {zones} zones behind from= in the span")));
