@@ -76,6 +76,10 @@ fn the_host_reads_what_the_disk_says() {
     let mut plain = Memory::new(1024, 512);
     plain.facts.kind = Kind::Conventional;
     assert_eq!(says::read(&all(&plain)).zbc_page, None);
+    let capacity = |bytes: u32| [[0; 4], bytes.to_be_bytes()].concat();
+    let blocks = [0, 511, 512, 520, 4096].map(|bytes| says::logical_block(&capacity(bytes)));
+    assert_eq!(blocks, [None, None, Some(512), None, Some(4096)]);
+    assert_eq!(says::logical_block(&capacity(512)[..7]), None, "cut");
 }
 
 #[test]

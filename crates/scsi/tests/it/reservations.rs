@@ -180,6 +180,11 @@ fn those_that_stay_hear_of_another_type() {
     assert_eq!(out(&disk, B, RESERVE, 5, [11, 0]), DONE);
     assert_eq!(out(&disk, A, PREEMPT, 6, [10, 11]), DONE);
     assert_eq!(hears(&disk, C), Some(Sense::RESERVATIONS_RELEASED));
+    // One that another has now as it was is nothing new to them.
+    assert_eq!(hears(&disk, B), Some(Sense::REGISTRATIONS_PREEMPTED));
+    assert_eq!(out(&disk, B, REGISTER, 0, [0, 13]), DONE);
+    assert_eq!(out(&disk, C, PREEMPT, 6, [12, 10]), DONE);
+    assert_eq!([A, B].map(|host| hears(&disk, host)), [Some(Sense::REGISTRATIONS_PREEMPTED), None]);
 }
 
 /// Of a reservation that the registered hosts shared they hear when its holder ends it with its registration; of others they had nothing. Where

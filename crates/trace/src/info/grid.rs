@@ -2,7 +2,7 @@
 
 use crate::Record;
 use serde::Serialize;
-use smrlab_units::HostOp;
+use smrlab_units::{HostOp, SimTime};
 
 /// Columns (time) and rows (address) of a grid.
 pub(super) const COLUMNS: usize = 256;
@@ -22,7 +22,7 @@ pub struct Cell {
 /// length nor the extent of the trace has to be known before.
 #[derive(Clone, Debug, Serialize)]
 pub struct Grid {
-    /// Nanoseconds of a column; a power of two.
+    /// Nanoseconds of a column, the first of which begins with the first request; a power of two.
     pub column_ns: u64,
     /// Blocks of a row; a power of two.
     pub row_blocks: u64,
@@ -42,9 +42,9 @@ impl Grid {
         Self { column_ns: 1 << 20, row_blocks: 8, cells: vec![Cell::default(); COLUMNS * ROWS] }
     }
 
-    /// Counts a request where it begins. All devices share the addresses.
-    pub fn add(&mut self, r: &Record) {
-        while r.arrival.0 / self.column_ns >= COLUMNS as u64 {
+    /// Counts a request where it begins, `since_first` after the trace did. All devices share the addresses.
+    pub fn add(&mut self, since_first: SimTime, r: &Record) {
+        while since_first.0 / self.column_ns >= COLUMNS as u64 {
             self.fold(|row, column| (row, column / 2));
             self.column_ns *= 2;
         }
@@ -52,7 +52,7 @@ impl Grid {
             self.fold(|row, column| (row / 2, column));
             self.row_blocks *= 2;
         }
-        let (row, column) = (r.lba.0 / self.row_blocks, r.arrival.0 / self.column_ns);
+        let (row, column) = (r.lba.0 / self.row_blocks, since_first.0 / self.column_ns);
         let cell = &mut self.cells[row as usize * COLUMNS + column as usize];
         let count = if r.op == HostOp::Write { &mut cell.writes } else { &mut cell.reads };
         *count = count.saturating_add(1);
@@ -73,7 +73,7 @@ impl Grid {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use smrlab_units::{Lba, SimTime};
+    use smrlab_units::Lba;
 
     #[test]
     fn nothing_is_lost_when_cells_grow() {
@@ -81,7 +81,7 @@ mod tests {
         for i in 0..1000u64 {
             let op = if i % 4 == 0 { HostOp::Read } else { HostOp::Write };
             let (arrival, lba) = (SimTime(i * 3_000_000), Lba(i * 100_000));
-            g.add(&Record { arrival, op, lba, blocks: 8, device: 0, stream: 0, fua: false });
+            g.add(arrival, &Record { arrival, op, lba, blocks: 8, device: 0, stream: 0, fua: false });
         }
         let (reads, writes) = g.cells.iter().fold((0, 0), |(r, w), c| (r + c.reads, w + c.writes));
         assert_eq!((reads, writes), (250, 750));

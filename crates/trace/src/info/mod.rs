@@ -228,7 +228,8 @@ impl Characteriser {
         }
         let first = *self.first.get_or_insert(r.arrival);
         self.last = r.arrival;
-        self.days.advance(r.arrival.since(first));
+        let since_first = r.arrival.since(first);
+        self.days.advance(since_first);
         if matches!(r.op, HostOp::Flush | HostOp::Zone(_)) {
             return Ok(());
         }
@@ -248,7 +249,7 @@ impl Characteriser {
             self.sequential.1 += u64::from(r.blocks);
         }
         self.sizes.add(u64::from(r.blocks) * BLOCK_BYTES);
-        self.grid.add(r);
+        self.grid.add(since_first, r);
         self.exact &= r.end().0 <= SPACE;
         if self.exact {
             let before = self.devices[place].sets.add(r);

@@ -177,19 +177,19 @@ fn check(all: &[Record], i: &Info) {
     let blocks = i.concat_bytes / 512 * over;
     let unchanged = (blocks > 0).then(|| 1.0 - written as f64 / blocks as f64);
     assert_eq!((i.unchanged_day_share, i.sets_exact), (unchanged, true));
-    grid(&moves().copied().collect::<Vec<_>>(), i);
+    grid(all[0].arrival, &moves().copied().collect::<Vec<_>>(), i);
 }
 
-/// The smallest cells, in powers of two, of which 256 and 128 hold all.
-fn grid(moves: &[Record], i: &Info) {
-    let late = moves.iter().map(|r| r.arrival.0).max().unwrap_or(0);
+/// The smallest cells, in powers of two, of which 256 and 128 hold all from the first request on.
+fn grid(first: SimTime, moves: &[Record], i: &Info) {
+    let late = moves.iter().map(|r| r.arrival.since(first).0).max().unwrap_or(0);
     let far = moves.iter().map(|r| r.lba.0).max().unwrap_or(0);
     let column = (20..).map(|k| 1u64 << k).find(|w| late / w < 256).unwrap();
     let row = (3..).map(|k| 1u64 << k).find(|h| far / h < 128).unwrap();
     assert_eq!((i.grid.column_ns, i.grid.row_blocks), (column, row));
     let mut cells = vec![(0, 0); 256 * 128];
     for r in moves {
-        let cell = &mut cells[(r.lba.0 / row * 256 + r.arrival.0 / column) as usize];
+        let cell = &mut cells[(r.lba.0 / row * 256 + r.arrival.since(first).0 / column) as usize];
         *if r.op == HostOp::Write { &mut cell.1 } else { &mut cell.0 } += 1;
     }
     assert!(i.grid.cells.iter().map(|c| (c.reads, c.writes)).eq(cells));
