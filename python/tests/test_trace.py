@@ -207,3 +207,11 @@ def test_steps_that_the_engine_does_earlier_are_refused_later() -> None:
         with pytest.raises(lab.InputError) as refused:
             step(done)
         assert later in str(refused.value)
+
+
+def test_all_that_is_wrong_with_the_steps_is_said_at_once() -> None:
+    trace = lab.Trace.synth("uniform", span="1GB", requests=10)
+    with pytest.raises(lab.InputError) as refused:
+        trace.between("3x").where(op="frob").head(0).info()
+    said = [line.split(":")[0] for line in str(refused.value).splitlines()]
+    assert said == ["limit", "from", "filter"]

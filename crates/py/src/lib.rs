@@ -17,7 +17,6 @@ use smrlab_sim::resolve::Resolved;
 use smrlab_sim::{Control, Keep, RunResult, Spec};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use traces::TraceSpec;
 
 /// Sparse maps grow in many small steps; measured 1.15 to 1.2 times as fast as with the system's allocator.
 #[global_allocator]
@@ -190,13 +189,13 @@ mod _core {
     /// Reads, transforms and stores traces; the number of requests.
     #[pyfunction]
     fn trace_write(py: Python<'_>, spec: &str, out: &str, control: &PyControl) -> PyResult<u64> {
-        or_raise(py, py.detach(|| traces::write(&TraceSpec::from_json(spec)?, Path::new(out), &control.0)))
+        or_raise(py, py.detach(|| traces::write(&Spec::from_json(spec)?, Path::new(out), &control.0)))
     }
 
     /// The characterisation of traces.
     #[pyfunction]
     fn trace_info(py: Python<'_>, spec: &str, control: &PyControl) -> PyResult<String> {
-        or_raise(py, py.detach(|| traces::characterise(&TraceSpec::from_json(spec)?, &control.0)))
+        or_raise(py, py.detach(|| traces::characterise(&Spec::from_json(spec)?, &control.0)))
     }
 
     /// A measured trace replayed on a drive: the document, and for each request whether it reads, what it took (ns) and what

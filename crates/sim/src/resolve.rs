@@ -11,7 +11,7 @@ use smrlab_array::{ArrayContext, ArrayState, BuiltArray, Chosen, registry};
 use smrlab_drive::assemble::BuildLayer;
 use smrlab_drive::{Assembled, Wanted, assemble};
 use smrlab_stl::{BuildContext, Built, zones_of};
-use smrlab_trace::{AddressSpace, Filter, Mix, OpenContext, Steps, TraceSource, combine, pipeline};
+use smrlab_trace::{AddressSpace, Filter, Mix, OpenContext, Pipeline, Steps, TraceSource, combine, pipeline};
 use smrlab_units::problems::Problems;
 use smrlab_units::spec::{Kind, Param, SpecError, Values, split_item};
 use smrlab_units::{Blocks, SimTime, parse_time};
@@ -347,11 +347,28 @@ impl Resolved {
     /// # Errors
     /// Those of the trace.
     pub fn open_trace(&self) -> Result<Box<dyn TraceSource>> {
-        let context =
-            OpenContext { capacity: Some(self.host), seed: self.spec.seed, skip_bad: self.spec.skip_bad };
-        let mix = Mix::parse(&self.spec.join, self.spec.seed).map_err(|e| RunError::field("join", e))?;
-        let space =
-            if self.spec.address_space == "concat" { AddressSpace::Concat } else { AddressSpace::Overlap };
-        Ok(combine(&self.spec.trace, space, mix, &context)?)
+        opened(&self.spec, Some(self.host))
     }
+}
+
+fn opened(spec: &Spec, capacity: Option<Blocks>) -> Result<Box<dyn TraceSource>> {
+    let context = OpenContext { capacity, seed: spec.seed, skip_bad: spec.skip_bad };
+    let mix = Mix::parse(&spec.join, spec.seed).map_err(|e| RunError::field("join", e))?;
+    let space = if spec.address_space == "concat" { AddressSpace::Concat } else { AddressSpace::Overlap };
+    Ok(combine(&spec.trace, space, mix, &context)?)
+}
+
+/// The requests of a specification's traces by themselves, with what is done to them on their way. There is no drive: `host_blocks` is
+/// the space that addresses are wrapped to.
+///
+/// # Errors
+/// All that is wrong with the fields about traces; those of the trace.
+pub fn traces(given: &Spec) -> Result<impl TraceSource + use<>> {
+    let (mut spec, mut faults) = (given.clone(), Problems::default());
+    burst(&mut spec, &mut faults);
+    numbers(&spec, &mut faults);
+    let host = spec.host_blocks.map(Blocks);
+    let steps = steps(&spec, host, None, &mut faults);
+    faults.finish().map_err(RunError::Spec)?;
+    Ok(Pipeline::new(opened(&spec, host)?, steps)?)
 }

@@ -203,5 +203,5 @@ def interleave(
     """Mix several traces."""
     if len(traces) < 2:
         raise InputError("interleave needs at least two traces")
-    how = {} if by_time else {"interleave": burst}
+    how = {} if by_time else {"burst": burst}
     _write({"trace": traces, **how, **o.given({"address_space": address_space, "seed": seed})}, out)
