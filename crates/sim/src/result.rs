@@ -42,8 +42,25 @@ const LOAD_WISHED: f64 = 0.7;
 
 type Json = Map<String, Value>;
 
-fn object<const N: usize>(pairs: [(&str, Value); N]) -> Json {
-    pairs.into_iter().map(|(k, v)| (k.to_owned(), v)).collect()
+/// The entries of an object that apply: those that are not null.
+fn present(all: Value) -> Json {
+    let Value::Object(mut all) = all else { return Json::new() };
+    all.retain(|_, value| !value.is_null());
+    all
+}
+
+/// A number, where it is one of something.
+fn some(n: u64) -> Option<u64> {
+    (n > 0).then_some(n)
+}
+
+/// What there are of several, of so many.
+fn per(all: u64, n: u64) -> Option<f64> {
+    some(n).map(|n| all as f64 / n as f64)
+}
+
+fn counts<'a>(of: impl Iterator<Item = (&'a str, u64)>) -> Json {
+    of.map(|(name, n)| (name.to_owned(), json!(n))).collect()
 }
 
 fn seconds(t: SimTime) -> f64 {
@@ -54,214 +71,173 @@ fn seconds(t: SimTime) -> f64 {
 pub(crate) fn summary(m: &mut Metrics, facts: &Facts) -> Json {
     let (updates, unwritten) = (m.updates.total(), m.updates.unwritten());
     let m = &*m;
-    let mut out = Json::new();
-    out.insert("host".into(), host(m, updates.requests, unwritten));
-    out.insert("media".into(), media(m, facts.background));
-    amplification(m, updates, &mut out);
-    times(m, &mut out);
-    rates(m, &mut out);
-    let mut movement = object([
-        ("track_switches", json!(m.movement.switches)),
-        ("track_distance", json!(m.movement.distance)),
-    ]);
-    if let Some(walk) = &m.bands {
-        movement.insert("band_switches".into(), json!(walk.switches));
-    }
-    out.insert("movement".into(), movement.into());
-    cleaning(m, &mut out);
-    out.insert("stalls".into(), stalls(m));
-    if m.refusals.count().is_some() {
-        out.insert("refusals".into(), m.refusals.json());
-    }
-    if !facts.counters.is_empty() {
-        let counters: Json = facts.counters.iter().map(|(name, n)| (name.to_owned(), json!(n))).collect();
-        out.insert("cache".into(), counters.into());
-    }
-    if let Some(b) = facts.buffer {
-        out.insert(
-            "buffer".into(),
-            Json::from_iter(b.named().map(|(name, n)| (name.to_owned(), json!(n)))).into(),
-        );
-    }
-    load(m, facts, &mut out);
-    let mut space = Json::new();
-    if let (Some(gain), Some(efficiency)) = (facts.gain, facts.efficiency) {
-        space.extend(object([("gain", json!(gain)), ("efficiency", json!(efficiency))]));
-    }
-    if let Some((used, all)) = facts.last_tracks {
-        space.insert("third_track_fill".into(), json!(used.0 as f64 / all.0 as f64));
-    }
-    space.insert("host_blocks".into(), json!(facts.host_blocks.0));
-    space.insert("map_bytes_peak".into(), json!(m.map_bytes_peak.max(facts.map_bytes)));
+    let mut out = present(json!({
+        "host": host(m, updates.requests, unwritten),
+        "media": media(m, facts.background),
+    }));
+    out.extend(amplification(m, updates));
+    out.extend(times(m));
+    out.extend(rates(m));
+    out.extend(present(json!({
+        "movement": present(json!({
+            "track_switches": m.movement.switches,
+            "track_distance": m.movement.distance,
+            "band_switches": m.bands.as_ref().map(|walk| walk.switches),
+        })),
+        "cleaning": cleaning(m),
+        "cleaning_given_up": some(m.given_up.count).map(|_| events(&m.given_up, m, Json::new())),
+        "stalls": stalls(m),
+        "refusals": m.refusals.count().map(|_| m.refusals.json()),
+        "cache": (!facts.counters.is_empty()).then(|| counts(facts.counters.iter())),
+        "buffer": facts.buffer.map(|b| counts(b.named())),
+    })));
+    out.extend(load(m, facts));
+    let space = present(json!({
+        "gain": facts.gain,
+        "efficiency": facts.efficiency,
+        "third_track_fill": facts.last_tracks.map(|(used, all)| used.0 as f64 / all.0 as f64),
+        "host_blocks": facts.host_blocks.0,
+        "map_bytes_peak": m.map_bytes_peak.max(facts.map_bytes),
+    }));
     out.insert("space".into(), space.into());
     out
 }
 
-fn host(m: &Metrics, updates: u64, unwritten: Unwritten) -> Value {
-    let ([r, _, f, d, appends, zones @ ..], w) = (m.host, m.writes());
-    let mut host = directions([r, w]);
-    host.extend(object([
-        ("updates", json!(updates)),
-        ("reads_unwritten", json!(unwritten.reads)),
-        ("blocks_read_unwritten", json!(unwritten.blocks)),
-    ]));
+fn host(m: &Metrics, updates: u64, unwritten: Unwritten) -> Json {
+    let ([r, _, f, d, appends, zones @ ..], [no_r, no_w]) = (m.host, m.undone);
     let zones = zones.into_iter().fold(Tally::default(), |sum, zone| sum + zone);
-    for (name, t) in [("flushes", f), ("discards", d), ("appends", appends), ("zone_commands", zones)] {
-        if t.commands > 0 {
-            host.insert(name.into(), json!(t.commands));
-        }
-    }
-    let [r, w] = m.undone;
-    for (name, n) in [
-        ("refused_blocks_read", r.blocks),
-        ("refused_blocks_written", w.blocks),
-        ("refused_adjusted_reads", r.adjusted),
-        ("refused_adjusted_writes", w.adjusted),
-    ] {
-        if n > 0 {
-            host.insert(name.into(), json!(n));
-        }
-    }
-    host.into()
+    let mut host = directions([r, m.writes()]);
+    host.extend(present(json!({
+        "updates": updates,
+        "reads_unwritten": unwritten.reads,
+        "blocks_read_unwritten": unwritten.blocks,
+        "flushes": some(f.commands),
+        "discards": some(d.commands),
+        "appends": some(appends.commands),
+        "zone_commands": some(zones.commands),
+        "refused_blocks_read": some(no_r.blocks),
+        "refused_blocks_written": some(no_w.blocks),
+        "refused_adjusted_reads": some(no_r.adjusted),
+        "refused_adjusted_writes": some(no_w.adjusted),
+    })));
+    host
 }
 
 fn directions([r, w]: [Tally; 2]) -> Json {
-    object([
-        ("reads", json!(r.commands)),
-        ("writes", json!(w.commands)),
-        ("blocks_read", json!(r.blocks)),
-        ("blocks_written", json!(w.blocks)),
-        ("adjusted_reads", json!(r.adjusted)),
-        ("adjusted_writes", json!(w.adjusted)),
-    ])
+    present(json!({
+        "reads": r.commands,
+        "writes": w.commands,
+        "blocks_read": r.blocks,
+        "blocks_written": w.blocks,
+        "adjusted_reads": r.adjusted,
+        "adjusted_writes": w.adjusted,
+    }))
 }
 
-fn media(m: &Metrics, background: bool) -> Value {
+fn media(m: &Metrics, background: bool) -> Json {
     let (read, write) = (m.media_total(Dir::Read), m.media_total(Dir::Write));
-    let mut media = directions([read, write]);
     let by_cause = Cause::ALL.iter().map(|&c| (c, m.of_cause(c)));
     let by_cause: Json = by_cause
         .filter(|(_, [r, w])| r.commands + w.commands > 0)
         .map(|(c, t)| (c.name().to_owned(), directions(t).into()))
         .collect();
-    media.insert("by_cause".into(), by_cause.into());
-    let all = read.blocks + write.blocks;
-    if background && all > 0 {
-        media.insert("background_share".into(), json!(m.background.blocks as f64 / all as f64));
-    }
-    media.into()
+    let mut media = directions([read, write]);
+    media.extend(present(json!({
+        "by_cause": by_cause,
+        "background_share": per(m.background.blocks, read.blocks + write.blocks).filter(|_| background),
+    })));
+    media
 }
 
 /// Four ways to say what writes cost, where there are any: blocks written on the medium for each one of the host's
 /// (`write_amplification`), media operations for each write (`war`, He & Du), and adjusted media operations, reads
 /// included, for each of the host's writes, less a read for each of the host's (`write_overloading`, Cassuto) or less what the
 /// medium read for the host (`write_overloading_media`). What was refused is not among the host's.
-fn amplification(m: &Metrics, updates: Amplification, out: &mut Json) {
+fn amplification(m: &Metrics, updates: Amplification) -> Json {
     let ([r, ..], w, [no_r, no_w]) = (m.host, m.writes(), m.undone);
     let (blocks, reads) = (w.blocks - no_w.blocks, (r.adjusted - no_r.adjusted) as f64);
-    let writes = w.adjusted - no_w.adjusted;
-    if blocks > 0 {
-        let written = m.media_total(Dir::Write).blocks as f64;
-        out.insert("write_amplification".into(), json!(written / blocks as f64));
-    }
-    if writes > 0 {
-        let media = m.media_total(Dir::Read).adjusted + m.media_total(Dir::Write).adjusted;
-        out.insert("write_overloading".into(), json!((media as f64 - reads) / writes as f64));
-        let for_reads = m.of_cause(Cause::Host)[Dir::Read as usize].adjusted;
-        out.insert("write_overloading_media".into(), json!((media - for_reads) as f64 / writes as f64));
-    }
-    let mut war = Json::new();
-    let per = |ops: u64, n: u64| json!(ops as f64 / n as f64);
-    if updates.extents > 0 {
-        war.insert("per_update".into(), per(updates.ops, updates.extents));
-    }
-    if m.war_writes.extents > 0 {
-        war.insert("per_write".into(), per(m.war_writes.ops, m.war_writes.extents));
-        war.insert("per_request".into(), per(m.war_writes.ops, m.war_writes.requests));
-    }
-    if !war.is_empty() {
-        out.insert("war".into(), war.into());
-    }
+    let writes = some(w.adjusted - no_w.adjusted).map(|n| n as f64);
+    let media = m.media_total(Dir::Read).adjusted + m.media_total(Dir::Write).adjusted;
+    let for_reads = m.of_cause(Cause::Host)[Dir::Read as usize].adjusted;
+    let writing = m.war_writes;
+    let war = present(json!({
+        "per_update": per(updates.ops, updates.extents),
+        "per_write": per(writing.ops, writing.extents),
+        "per_request": per(writing.ops, writing.requests).filter(|_| writing.extents > 0),
+    }));
+    present(json!({
+        "write_amplification": per(m.media_total(Dir::Write).blocks, blocks),
+        "write_overloading": writes.map(|writes| (media as f64 - reads) / writes),
+        "write_overloading_media": writes.map(|writes| (media - for_reads) as f64 / writes),
+        "war": Some(war).filter(|war| !war.is_empty()),
+    }))
 }
 
-fn times(m: &Metrics, out: &mut Json) {
+fn times(m: &Metrics) -> Json {
     let mut all = Histogram::default();
-    let (responses, service) = (m.times.responses(), m.times.services());
+    let responses = m.times.responses();
     responses.iter().for_each(|h| all.merge(h));
     let [read, write, _] = &responses;
-    let kinds = [
-        ("response_ms", &all),
-        ("read_response_ms", read),
-        ("write_response_ms", write),
-        ("service_ms", &service),
-    ];
-    for (key, h) in kinds {
-        if let Some(s) = Summary::of(h) {
-            out.insert(key.into(), times_json(s));
-        }
-    }
-    out.insert("histogram_relative_error".into(), json!(RELATIVE_ERROR));
+    present(json!({
+        "response_ms": Summary::of(&all),
+        "read_response_ms": Summary::of(read),
+        "write_response_ms": Summary::of(write),
+        "service_ms": Summary::of(&m.times.services()),
+        "histogram_relative_error": RELATIVE_ERROR,
+    }))
 }
 
-fn times_json(s: Summary) -> Value {
-    serde_json::to_value(s).unwrap_or(Value::Null)
-}
-
-fn rates(m: &Metrics, out: &mut Json) {
-    let first = m.first_arrival.unwrap_or_default();
-    let makespan = seconds(m.last_ack.since(first));
-    out.insert("makespan_s".into(), json!(makespan));
-    out.insert("busy_s".into(), json!(seconds(SimTime(m.busy_ns))));
-    if m.before_ns > 0 {
-        out.insert("busy_before_s".into(), json!(seconds(SimTime(m.before_ns))));
-    }
+fn rates(m: &Metrics) -> Json {
+    let makespan = seconds(m.last_ack.since(m.first_arrival.unwrap_or_default()));
     let by_cause = Cause::ALL.iter().map(|&c| (c.name(), m.of_cause(c).iter().map(|t| t.ns).sum::<u64>()));
     let by_cause: Json = by_cause
         .filter(|(_, ns)| *ns > 0)
         .map(|(name, ns)| (name.to_owned(), json!(seconds(SimTime(ns)))))
         .collect();
-    out.insert("time_by_cause_s".into(), by_cause.into());
-    if makespan > 0.0 {
-        let [no_r, no_w] = m.undone;
-        let blocks = m.host[HostOp::Read.index()].blocks + m.writes().blocks - no_r.blocks - no_w.blocks;
-        out.insert("iops".into(), json!(m.completed() as f64 / makespan));
-        out.insert("mb_per_s".into(), json!((blocks * BLOCK_BYTES) as f64 / 1e6 / makespan));
-    }
+    let [no_r, no_w] = m.undone;
+    let blocks = m.host[HostOp::Read.index()].blocks + m.writes().blocks - no_r.blocks - no_w.blocks;
+    let a_second = |n: f64| (makespan > 0.0).then(|| n / makespan);
+    present(json!({
+        "makespan_s": makespan,
+        "busy_s": seconds(SimTime(m.busy_ns)),
+        "busy_before_s": some(m.before_ns).map(|ns| seconds(SimTime(ns))),
+        "time_by_cause_s": by_cause,
+        "iops": a_second(m.completed() as f64),
+        "mb_per_s": a_second((blocks * BLOCK_BYTES) as f64 / 1e6),
+    }))
 }
 
-/// Events; `origin` is the first arrival, from which `first_s` counts.
-fn events(e: &Events, origin: SimTime, more: &[(&str, Value)]) -> Value {
-    let mut out = object([("count", json!(e.count))]);
-    if e.count > 0 {
-        let times = [("first_s", e.first.since(origin)), ("total_s", e.total), ("max_s", e.max)];
-        out.extend(times.map(|(k, t)| (k.to_owned(), json!(seconds(t)))));
-    }
-    out.extend(more.iter().map(|(k, v)| ((*k).to_owned(), v.clone())));
-    out.into()
+/// Events, and what else there is to say of them.
+fn events(e: &Events, m: &Metrics, more: Json) -> Json {
+    let begin = m.first_arrival.unwrap_or_default();
+    let time = |t: SimTime| some(e.count).map(|_| seconds(t));
+    let mut out = present(json!({
+        "count": e.count,
+        "first_s": time(e.first.since(begin)),
+        "total_s": time(e.total),
+        "max_s": time(e.max),
+    }));
+    out.extend(more);
+    out
 }
 
 /// Requests that took longer than the threshold, and the share of the run in which one was waiting.
-fn stalls(m: &Metrics) -> Value {
+fn stalls(m: &Metrics) -> Json {
     let (s, begin) = (&m.stalls, m.first_arrival.unwrap_or_default());
     let span = m.last_ack.since(begin).0.max(1);
-    let mut out = object([
-        ("threshold_s", json!(seconds(s.threshold()))),
-        ("count", json!(s.count)),
-        ("share", json!(s.waiting_ns as f64 / span as f64)),
-    ]);
-    if s.count > 0 {
-        out.extend(object([
-            ("first_s", json!(seconds(s.first.since(begin)))),
-            ("total_s", json!(s.total_ns as f64 / 1e9)),
-            ("max_s", json!(seconds(s.max))),
-            ("episodes", json!(s.episodes())),
-        ]));
-    }
-    out.into()
+    let any = some(s.count);
+    present(json!({
+        "threshold_s": seconds(s.threshold()),
+        "count": s.count,
+        "share": s.waiting_ns as f64 / span as f64,
+        "first_s": any.map(|_| seconds(s.first.since(begin))),
+        "total_s": any.map(|_| s.total_ns as f64 / 1e9),
+        "max_s": any.map(|_| seconds(s.max)),
+        "episodes": any.map(|_| s.episodes()),
+    }))
 }
 
-fn cleaning(m: &Metrics, out: &mut Json) {
-    let origin = m.first_arrival.unwrap_or_default();
+fn cleaning(m: &Metrics) -> Option<Json> {
     let mut all = Events::default();
     let mut by_kind = Json::new();
     for (kind, e) in m.cleaning.iter() {
@@ -270,45 +246,39 @@ fn cleaning(m: &Metrics, out: &mut Json) {
         all.total += e.total;
         all.max = all.max.max(e.max);
         all.relocated += e.relocated;
-        by_kind.insert(kind.to_owned(), events(e, origin, &[("relocated_blocks", json!(e.relocated))]));
+        let relocated = present(json!({"relocated_blocks": e.relocated}));
+        by_kind.insert(kind.to_owned(), events(e, m, relocated).into());
     }
-    if all.count > 0 {
-        let mut more = vec![("relocated_blocks", json!(all.relocated)), ("by_kind", by_kind.into())];
-        if let (Some(at), Some(begin)) = (m.fill.emptied, m.first_arrival) {
-            more.push(("clean_again_s", json!(seconds(at.since(begin)))));
-        }
-        out.insert("cleaning".into(), events(&all, origin, &more));
-    }
-    if m.given_up.count > 0 {
-        out.insert("cleaning_given_up".into(), events(&m.given_up, origin, &[]));
-    }
+    let emptied = m.fill.emptied.zip(m.first_arrival);
+    let more = json!({
+        "relocated_blocks": all.relocated,
+        "by_kind": by_kind,
+        "clean_again_s": emptied.map(|(at, begin)| seconds(at.since(begin))),
+    });
+    some(all.count).map(|_| events(&all, m, present(more)))
 }
 
 /// Offered load against capacity, and what to do where the drive cannot keep up.
-fn load(m: &Metrics, facts: &Facts, out: &mut Json) {
+fn load(m: &Metrics, facts: &Facts) -> Json {
     if facts.arrivals != Arrivals::Trace {
-        return;
+        return Json::new();
     }
-    out.insert("backlog_max".into(), json!(facts.backlog.unwrap_or_else(|| m.timeline.backlog_max())));
-    out.insert("backlog_exact".into(), json!(facts.backlog.is_some()));
     let span = m.last_arrival.since(m.first_arrival.unwrap_or_default());
     let work = facts.work_ns.unwrap_or(m.busy_ns - m.background.ns);
-    if span == SimTime::ZERO || m.completed() < 2 {
-        return;
-    }
-    let offered = work as f64 / span.0 as f64;
-    out.insert("offered_load".into(), json!(offered));
-    if offered > LOAD_LIMIT {
-        let capacity = m.completed() as f64 / seconds(SimTime(work));
-        out.insert(
-            "overload".into(),
-            json!({
-                "offered_iops": m.completed() as f64 / seconds(span),
-                "capacity_iops": capacity,
-                "suggested_scale_time": two_digits(offered / LOAD_WISHED),
-            }),
-        );
-    }
+    let offered = per(work, span.0).filter(|_| m.completed() >= 2);
+    let overload = |offered: f64| {
+        json!({
+            "offered_iops": m.completed() as f64 / seconds(span),
+            "capacity_iops": m.completed() as f64 / seconds(SimTime(work)),
+            "suggested_scale_time": two_digits(offered / LOAD_WISHED),
+        })
+    };
+    present(json!({
+        "backlog_max": facts.backlog.unwrap_or_else(|| m.timeline.backlog_max()),
+        "backlog_exact": facts.backlog.is_some(),
+        "offered_load": offered,
+        "overload": offered.filter(|load| *load > LOAD_LIMIT).map(overload),
+    }))
 }
 
 /// Rounded up to two significant digits.
