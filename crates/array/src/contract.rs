@@ -2,7 +2,7 @@
 
 use crate::{MemberId, MemberPlan, Records, Ticket, Work};
 use smrlab_stl::{Counted, HostRequest, Refusal};
-use smrlab_units::{Blocks, Lba, SimTime, Zone};
+use smrlab_units::{Blocks, HostOp, Lba, SimTime, Zone};
 use std::ops::Range;
 
 /// The stripes that a work needs for itself, from its first read to its last write.
@@ -17,6 +17,14 @@ pub struct Locks {
 impl Locks {
     /// Nothing.
     pub const NONE: Self = Self { stripes: 0..0, shared: true };
+
+    /// Of a request of the host's: the stripes of its blocks, which reads share; a flush needs none.
+    pub fn of_host(r: &HostRequest, stripes_of: impl FnOnce(Range<u64>) -> Range<u64>) -> Self {
+        match r.op {
+            HostOp::Flush => Self::NONE,
+            op => Self { stripes: stripes_of(r.lba.span(r.blocks)), shared: op == HostOp::Read },
+        }
+    }
 }
 
 /// How the server of an array ended.

@@ -313,6 +313,11 @@ impl Values {
         self.parsed(key, |v| parse_time(v).ok())
     }
 
+    /// A [`Kind::Choice`] of the words of an enum, which `named` knows.
+    pub fn word<T>(&self, key: &str, named: impl Fn(&str) -> Option<T>) -> T {
+        self.parsed(key, named)
+    }
+
     /// A [`Kind::Switch`]; absent counts as off.
     pub fn on(&self, key: &str) -> bool {
         self.text(key) == Some("on")

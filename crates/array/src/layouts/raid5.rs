@@ -1,7 +1,8 @@
 //! RAID-5: rows of chunks, each with a parity chunk.
 
 use super::parity::method::Preference;
-use super::parity::{INTENT, JOURNAL, LAYOUT, ParityOptions, WRITE, built, common, log, rotation};
+use super::parity::rows::Rotation;
+use super::parity::{INTENT, JOURNAL, LAYOUT, ParityOptions, WRITE, built, common, log};
 use super::rebuild;
 use crate::Capabilities;
 use crate::entry::{ArrayContext, ArrayEntry, BuildResult, CHUNK, MOST_DISKS};
@@ -93,7 +94,7 @@ fn logs(values: &Values, chunk: Blocks, least: Blocks) -> Result<(log::LogSettin
 fn build(context: &ArrayContext<'_>, values: &Values) -> BuildResult {
     let chunk = context.chunk(values)?;
     let (log, rows) = logs(values, chunk, context.least())?;
-    let (rows, options) = common(context, values, (rotation(values), 1), chunk, rows)?;
+    let (rows, options) = common(context, values, (values.word("layout", Rotation::named), 1), chunk, rows)?;
     let preference = match options.preference {
         Preference::Cheapest { .. } => Preference::Cheapest { logged: log.blocks > 0 },
         always @ Preference::Always(_) => always,

@@ -1,7 +1,8 @@
 //! RAID-6: rows of chunks, each with two parity chunks.
 
 use super::parity::code;
-use super::parity::{INTENT, JOURNAL, LAYOUT, WRITE, built, common, rotation};
+use super::parity::rows::Rotation;
+use super::parity::{INTENT, JOURNAL, LAYOUT, WRITE, built, common};
 use super::rebuild;
 use crate::Capabilities;
 use crate::entry::{ArrayContext, ArrayEntry, CHUNK};
@@ -43,7 +44,7 @@ Discards reach the drives where they take whole rows; blocks do not read as zero
     capabilities: Capabilities { losses: 2, survives_cut: true, discards: false },
     ..ArrayEntry::new(|context: &ArrayContext<'_>, values: &Values| {
         let chunk = context.chunk(values)?;
-        let (rows, options) = common(context, values, (rotation(values), 2), chunk, context.least().0 / chunk.0)?;
+        let (rows, options) = common(context, values, (values.word("layout", Rotation::named), 2), chunk, context.least().0 / chunk.0)?;
         built(rows, options)
     })
 };

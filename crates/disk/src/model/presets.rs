@@ -194,7 +194,7 @@ fn control(c: &mut ControllerSpec, key: &str, values: &Values) {
         }
         "write_cache" => b.write_back = if values.on(key) { WriteBack::On } else { WriteBack::Off },
         "read_ahead" => {
-            b.read_ahead = values.text(key).and_then(ReadAhead::named).unwrap_or(ReadAhead::Off);
+            b.read_ahead = values.word(key, ReadAhead::named);
             if b.read_ahead_blocks == 0 {
                 b.read_ahead_blocks = b.segment_blocks;
             }

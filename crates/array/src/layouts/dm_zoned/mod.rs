@@ -263,11 +263,8 @@ impl Array for DmZoned {
 
     fn locks(&self, work: &Work) -> Locks {
         match work {
-            Work::Host(r) if r.op != HostOp::Flush => {
-                let stripes = numbers(&r.lba.span(r.blocks), self.table.shape.size);
-                Locks { stripes, shared: r.op == HostOp::Read }
-            }
-            _ => Locks::NONE,
+            Work::Host(r) => Locks::of_host(r, |blocks| numbers(&blocks, self.table.shape.size)),
+            Work::Job(_) => Locks::NONE,
         }
     }
 

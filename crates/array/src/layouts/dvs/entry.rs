@@ -117,7 +117,7 @@ fn build(context: &ArrayContext<'_>, values: &Values) -> BuildResult {
         }
     }
     let shape = Shape { groups: all_groups - zone.map_or(0, |z| z.groups), zone, ..shape };
-    let stripes = values.text("stripes").and_then(Stripes::named).unwrap_or(Stripes::Variable);
+    let stripes = values.word("stripes", Stripes::named);
     if stripes == Stripes::Wait && cache::asked(values, "ssd_write", Blocks(1 << 40)) == Blocks::ZERO {
         return Err(values.bad("stripes", "wait only with ssd_write=, where chunks can wait"));
     }

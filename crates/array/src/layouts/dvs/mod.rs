@@ -233,10 +233,7 @@ impl Array for Dvs {
 
     fn locks(&self, work: &Work) -> Locks {
         match work {
-            Work::Host(r) if r.op == HostOp::Flush => Locks::NONE,
-            Work::Host(r) => {
-                Locks { stripes: self.groups_of(&r.lba.span(r.blocks)), shared: r.op == HostOp::Read }
-            }
+            Work::Host(r) => Locks::of_host(r, |blocks| self.groups_of(&blocks)),
             Work::Job(job) => {
                 let group = match Task::of(*job) {
                     Some(Task::Rebuild(group) | Task::Collect(group)) => group,

@@ -214,11 +214,10 @@ impl Array for FullStripe {
 
     fn locks(&self, work: &Work) -> Locks {
         match work {
-            Work::Host(r) if r.op != HostOp::Flush => {
-                let size = self.shape.locked() * self.shape.chunk;
-                Locks { stripes: numbers(&r.lba.span(r.blocks), size), shared: r.op == HostOp::Read }
+            Work::Host(r) => {
+                Locks::of_host(r, |blocks| numbers(&blocks, self.shape.locked() * self.shape.chunk))
             }
-            _ => Locks::NONE,
+            Work::Job(_) => Locks::NONE,
         }
     }
 

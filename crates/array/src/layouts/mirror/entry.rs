@@ -49,7 +49,7 @@ fn build(context: &ArrayContext<'_>, values: &Values) -> BuildResult {
     }
     let rows = context.least().0 / chunk.0;
     let rebuild = rebuild::RebuildSettings::of(context, values, chunk, rows);
-    let reads = Reads::named(values.text("reads").unwrap_or_default());
+    let reads = values.word("reads", Reads::named);
     let shape = Shape { chunk: chunk.0, disks, copies, rows };
     Ok(Box::new(Mirror::new(shape, reads, values.on("intent"), rebuild)))
 }

@@ -14,30 +14,19 @@ use crate::tickets::Tickets;
 use crate::{Array, End, Health, Locks, MemberId, MemberPlan, Phase, Records, Stop, Ticket, Work};
 use shape::{Copied, Shape};
 use smrlab_stl::{Cause, Counted, HostRequest, Refusal};
-use smrlab_units::{Blocks, HostOp, Lba, SimTime, forward};
+use smrlab_units::{Blocks, HostOp, Lba, SimTime, forward, named};
 use std::ops::Range;
 
-/// Which copy is read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Reads {
-    /// On the disk whose last request ended nearest to it.
-    Nearest,
-    /// One after the other.
-    Turns,
-    /// The first.
-    First,
-}
-
-impl Reads {
-    /// What users write.
-    const NAMES: &'static [&'static str] = &["nearest", "turns", "first"];
-
-    fn named(name: &str) -> Self {
-        match name {
-            "turns" => Self::Turns,
-            "first" => Self::First,
-            _ => Self::Nearest,
-        }
+named! {
+    /// Which copy is read.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Reads {
+        /// On the disk whose last request ended nearest to it.
+        Nearest => "nearest",
+        /// One after the other.
+        Turns => "turns",
+        /// The first.
+        First => "first",
     }
 }
 
@@ -307,10 +296,7 @@ impl Array for Mirror {
 
     fn locks(&self, work: &Work) -> Locks {
         match work {
-            Work::Host(r) if r.op == HostOp::Flush => Locks::NONE,
-            Work::Host(r) => {
-                Locks { stripes: self.shape.chunks_of(&r.lba.span(r.blocks)), shared: r.op == HostOp::Read }
-            }
+            Work::Host(r) => Locks::of_host(r, |blocks| self.shape.chunks_of(&blocks)),
             Work::Job(job) => {
                 let stripes = match Task::of(*job) {
                     Some(Task::Rebuild(unit)) => {

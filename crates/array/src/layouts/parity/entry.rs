@@ -26,11 +26,6 @@ pub const JOURNAL: Param = Param::new("journal", Kind::Switch, "off").doc(
      lose nothing",
 );
 
-/// How a user wants parity to go round.
-pub(crate) fn rotation(values: &Values) -> Rotation {
-    values.text("layout").and_then(Rotation::named).unwrap_or(Rotation::LeftAsymmetric)
-}
-
 /// The shape that a user wants, and its options; `rows` are left on each disk for rows of `chunk`.
 pub(crate) fn common(
     context: &ArrayContext<'_>,

@@ -17,8 +17,8 @@ mod tasks;
 mod tests;
 mod writes;
 
+pub(crate) use entry::common;
 pub use entry::{INTENT, JOURNAL, LAYOUT, WRITE, built};
-pub(crate) use entry::{common, rotation};
 
 use crate::layouts::disks::Disks;
 use crate::layouts::intent::{self, Intent};
@@ -210,10 +210,7 @@ impl Array for Parity {
 
     fn locks(&self, work: &Work) -> Locks {
         match work {
-            Work::Host(r) if r.op == HostOp::Flush => Locks::NONE,
-            Work::Host(r) => {
-                Locks { stripes: self.rows.rows_of(r.lba.span(r.blocks)), shared: r.op == HostOp::Read }
-            }
+            Work::Host(r) => Locks::of_host(r, |blocks| self.rows.rows_of(blocks)),
             Work::Job(job) => {
                 Locks { stripes: Task::of(*job).map_or(0..0, |task| self.rows_of_task(task)), shared: false }
             }

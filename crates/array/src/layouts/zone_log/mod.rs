@@ -203,8 +203,7 @@ impl Array for ZoneLog {
 
     fn locks(&self, work: &Work) -> Locks {
         match work {
-            Work::Host(r) if r.op == HostOp::Flush => Locks::NONE,
-            Work::Host(r) => Locks { stripes: 0..1, shared: r.op == HostOp::Read },
+            Work::Host(r) => Locks::of_host(r, |_| 0..1),
             Work::Job(_) => Locks { stripes: 0..1, shared: false },
         }
     }
