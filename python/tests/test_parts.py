@@ -156,7 +156,16 @@ def test_settings_are_read_in_the_order_of_their_files(tmp_path: Path) -> None:
         {"n": 5}, {"n": 6, "layer.cache": 7}, {"n": 8}, {"m": "y"},
     ]  # fmt: skip
     (tmp_path / "f.txt").touch()
+    (tmp_path / "g.csv").write_text("\ufeffn,m\n1,2\n")
+    assert settings.settings_of("g.csv", "x", tmp_path) == [{"n": 1, "m": 2}]
+    wrongs = {"h.csv": "n,m\n1,2\n1,2,\n", "i.csv": "n,m\n1,2\n1\n", "j.json": "[5]", "k.json": "null"}
+    for name, text in wrongs.items():
+        (tmp_path / name).write_text(text)
     for given, said in (
+        (["h.csv"], "h.csv: settings that cannot be read: line 3 has more cells than the first, or fewer"),
+        (["i.csv"], "i.csv: settings that cannot be read: line 3 has more cells than the first, or fewer"),
+        (["j.json"], "j.json: settings that cannot be read: a table of settings, or a list of such"),
+        (["k.json"], "k.json: settings that cannot be read: a table of settings, or a list of such"),
         (["none*"], "no file is called none"),
         (["f.txt"], "f.txt: settings that cannot be read"),
         ([], "files is a list"),

@@ -36,10 +36,16 @@ def _read(path: Path) -> Iterator[dict[str, Any]]:
             yield _flat(tomllib.loads(path.read_text()))
         case ".json":
             document = json.loads(path.read_text())
-            yield from map(_flat, document if isinstance(document, list) else [document])
+            rows = document if isinstance(document, list) else [document]
+            if not all(isinstance(row, dict) for row in rows):
+                raise ValueError("a table of settings, or a list of such")
+            yield from map(_flat, rows)
         case ".csv":
-            with path.open(newline="") as file:
-                for row in csv.DictReader(file):
+            # Spreadsheets put a mark before the first name.
+            with path.open(newline="", encoding="utf-8-sig") as file:
+                for row in (lines := csv.DictReader(file)):
+                    if None in row or None in row.values():
+                        raise ValueError(f"line {lines.line_num} has more cells than the first, or fewer")
                     yield {k: _value(v) for k, v in row.items() if v != ""}
         case ".parquet":
             from .. import parquet

@@ -77,6 +77,9 @@ fn blkparse_counts_one_event_of_a_request_and_passes_over_the_summary() {
     assert_eq!(extents(&rows("blkparse", text)), [(Write, 100, 8), (Flush, 0, 0), (Discard, 8, 8)]);
     assert_eq!(rows("blkparse,event=queued", text).arrival, [SimTime(100)]);
     refused("blkparse", "some text\n", &["line 1", "some"]);
+    let line = "8,16 1 2 0.5 9 D W 100 + 8 [x]\n";
+    assert_eq!(rows("auto", line).len(), 1);
+    refused("auto", &line.replace("0.5", "05"), &["format"]);
 }
 
 #[test]
