@@ -46,8 +46,8 @@ fn drive(d: &DriveModel) {
     time("bands: data index to PBA", |i| {
         black_box(bands.locate(pbas[i].0 % data));
     });
-    time("bands: PBA to band and data index", |i| {
-        black_box((bands.band_of(pbas[i]), bands.data_index(pbas[i])));
+    time("bands: PBA to band", |i| {
+        black_box(bands.band_of(pbas[i]));
     });
     time("bands: band", |i| {
         black_box(bands.band(BandId(pbas[i].0 % bands.len())));

@@ -106,16 +106,6 @@ pub struct Bands {
     random_access: Option<RandomAccess>,
 }
 
-/// `W * N / (N + W - 1)`: tracks of data gained over a drive whose tracks are as wide as the head (He & Du 2014, section 3).
-pub fn space_gain(tracks: u64, head_width: u64) -> f64 {
-    head_width as f64 * efficiency(tracks, head_width)
-}
-
-/// `N / (N + W - 1)`: the share of tracks that hold data (He & Du 2014, section 3).
-pub fn efficiency(tracks: u64, head_width: u64) -> f64 {
-    tracks as f64 / (tracks + head_width - 1) as f64
-}
-
 impl Bands {
     /// Lays bands of tracks over `geometry`; a last band that would be incomplete is left out.
     ///
@@ -358,12 +348,6 @@ impl Bands {
         let (stroke, k) = r.in_stroke.div_rem_wide(i);
         let start = r.first_raw + stroke * r.stroke.divisor() + k * r.stride.divisor();
         (BandId(r.first_band + i), start, r.blocks.divisor(), offset)
-    }
-
-    /// The data index of a block; `None` on guards and outside.
-    #[inline]
-    pub fn data_index(&self, pba: Pba) -> Option<u64> {
-        self.data_of_raw(self.slips.to_raw(pba.0)).map(|raw| self.data_slips.to_dense(raw))
     }
 
     /// The data index of a band's first block; `len()` gives `data_blocks()`.
