@@ -6,7 +6,6 @@ use crate::power::{Allowed, Disk, SECTOR, open, scratch};
 use parking_lot::Mutex;
 use smrlab_device::Device;
 use smrlab_units::rng::Rng;
-use std::path::Path;
 use std::sync::Arc;
 use tempfile::TempDir;
 
@@ -87,8 +86,8 @@ fn work(device: &Device, disk: &Mutex<Disk>, end: End, known: &Mutex<Known>) {
 
 /// Whether anything is lost of what an end left in `image`; a disk that is lost with the end has no store any more.
 fn is_lost(array: &str, image: &TempDir, point: u64, (end, loss): (End, Loss), allowed: &Allowed) -> bool {
-    let begun = |dir: &Path, left: u64| {
-        let mut disk = Disk::of(dir, left, Rng::new(point));
+    let cut_after = |left: u64| {
+        let mut disk = Disk::of(image.path(), left, Rng::new(point));
         disk.all_survives = end == End::Kill;
         Arc::new(Mutex::new(disk))
     };
@@ -98,12 +97,12 @@ fn is_lost(array: &str, image: &TempDir, point: u64, (end, loss): (End, Loss), a
         std::fs::remove_dir_all(image.path().join(format!("disk.{}", point % disks))).unwrap();
     }
     // Now and then recovery does not get to its end either.
-    let again = point.is_multiple_of(4).then(|| begun(image.path(), 1 + point / 4 % 12)).and_then(|disk| {
+    let again = point.is_multiple_of(4).then(|| cut_after(1 + point / 4 % 12)).and_then(|disk| {
         drop(open(array, SIZE, (image.path(), boot(2)), &disk));
         disk.lock().image.take()
     });
     let dir = again.as_ref().unwrap_or(image).path();
-    let device = open(array, SIZE, (dir, boot(3)), &begun(dir, u64::MAX));
+    let device = open(array, SIZE, (dir, boot(3)), &Arc::new(Mutex::new(Disk::unwatched())));
     let found = all(&device);
     let mut lost = !allowed.wrong(&found).is_empty();
     if loss == Loss::Afterwards {

@@ -43,6 +43,8 @@ pub(crate) struct Disk {
     /// Is shown what a power loss would leave at every single operation.
     pub at_every: Option<Box<dyn FnMut(TempDir) + Send>>,
     random: Rng,
+    /// Nobody asks what a power loss would leave.
+    unwatched: bool,
 }
 
 pub(crate) fn scratch() -> TempDir {
@@ -77,13 +79,8 @@ impl Part {
         }
     }
 
-    /// `synced`: the newest log as far as it is durable.
-    fn lose_power(
-        &self,
-        (dir, synced): (&Path, &(u64, Vec<u8>)),
-        to: &Path,
-        mut survives: impl FnMut() -> bool,
-    ) {
+    /// `synced`: the log that is being synced is durable.
+    fn lose_power(&self, (dir, synced): (&Path, bool), to: &Path, mut survives: impl FnMut() -> bool) {
         let mut data = self.data.clone();
         for (at, bytes) in &self.since {
             for (i, sector) in bytes.chunks(SECTOR).enumerate() {
@@ -93,11 +90,13 @@ impl Part {
             }
         }
         let (newest, mut log) = newest_log(dir);
-        let old = if newest == synced.0 { &synced.1[..] } else { &[] };
-        for (i, sector) in log.chunks_mut(SECTOR).enumerate() {
-            let before = old.get(i * SECTOR..(i + 1) * SECTOR).unwrap_or(&[0; SECTOR]);
-            if sector != before && !survives() {
-                sector.copy_from_slice(before);
+        if !(synced && self.syncing.is_some()) {
+            let old = if newest == self.log.0 { &self.log.1[..] } else { &[] };
+            for (i, sector) in log.chunks_mut(SECTOR).enumerate() {
+                let before = old.get(i * SECTOR..(i + 1) * SECTOR).unwrap_or(&[0; SECTOR]);
+                if sector != before && !survives() {
+                    sector.copy_from_slice(before);
+                }
             }
         }
         std::fs::create_dir_all(to).unwrap();
@@ -130,7 +129,13 @@ impl Disk {
             image: None,
             at_every: None,
             random,
+            unwatched: false,
         }
+    }
+
+    /// A disk that never loses power.
+    pub(crate) fn unwatched() -> Self {
+        Self { unwatched: true, ..Self::of(Path::new("nowhere"), u64::MAX, Rng::new(0)) }
     }
 
     /// An operation begins; perhaps the power goes.
@@ -159,15 +164,16 @@ impl Disk {
             // The log's sync has ended, or else nobody was told yet.
             let told = part.syncing.is_none_or(|before| before != self.answered);
             synced &= told || self.random.below(2) == 0;
-            let newest = (part.syncing.is_some() && synced).then(|| newest_log(&self.dir.join(name)));
             let survives = || self.random.below(100) < share;
-            let log = newest.as_ref().unwrap_or(&part.log);
-            part.lose_power((&self.dir.join(name), log), &to.path().join(name), survives);
+            part.lose_power((&self.dir.join(name), synced), &to.path().join(name), survives);
         }
         to
     }
 
     fn write(&mut self, name: &str, offset: u64, bytes: Vec<u8>) {
+        if self.unwatched {
+            return;
+        }
         self.step();
         let part = self.parts.entry(name.to_owned()).or_default();
         let end = offset as usize + bytes.len();
@@ -178,6 +184,9 @@ impl Disk {
     }
 
     fn sync(&mut self, name: &str) {
+        if self.unwatched {
+            return;
+        }
         // The one that was synced before is so with its log.
         for (other, part) in self.parts.iter_mut().filter(|(other, _)| !other.is_empty()) {
             if part.syncing.take().is_some() {
