@@ -99,7 +99,7 @@ CASES: list[tuple[str, tuple[Any, str], dict[str, Any]]] = [
     (f"trace head {T} -n 7 --until 9s --from 1s -o /o.parquet", (_core, "trace_write"),
      {"spec": {"trace": [T], "limit": "7", "until": "9s", "from": "1s"}}),
     (f"trace interleave {T} b -o /o.parquet --burst 8 --seed 3 --address-space shared", (_core, "trace_write"),
-     {"spec": {"trace": [T, "b"], "interleave": 8, "seed": "3", "address_space": "shared"}}),
+     {"spec": {"trace": [T, "b"], "burst": 8, "seed": "3", "address_space": "shared"}}),
     (f"trace interleave {T} b -o /o.parquet --by-time", (_core, "trace_write"), {"spec": {"trace": [T, "b"]}}),
     ("drive new --like tiny --capacity 2TB --rpm 5400 --zones 25 --rate 2MB/s..1MB/s --surfaces 3 --tracks 4 "
      "--name n --out /no/d.toml", (_core, "drive_like"),

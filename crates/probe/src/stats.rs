@@ -104,6 +104,11 @@ mod tests {
         points[7].1 += 1000.0;
         let (a, b, ..) = line(&points);
         assert!((a - 5.0).abs() < 1e-9 && (b - 2.0).abs() < 1e-9);
+        // Of three that lift the line without tilting it, all others are equally far.
+        let mut points: Vec<(f64, f64)> = (0..21).map(|i| (f64::from(i), 5.0 + 2.0 * f64::from(i))).collect();
+        [0, 10, 20].iter().for_each(|i: &usize| points[*i].1 += 1000.0);
+        let (a, b, error, deviation) = line(&points);
+        assert!((a - 5.0).abs() < 1e-9 && (b - 2.0).abs() < 1e-9 && error < 1e-9 && deviation < 1e-9);
     }
 
     /// Residuals of -0.1, 0.3, -0.3 and 0.1 about 0.1 + 0.6 x, two of four degrees of freedom: sqrt(0.2 / 2 / 5).

@@ -377,6 +377,8 @@ fn layout_g2_is_the_map_of_the_drive() {
     assert!(
         refused(&MAP.replace("lbn 6", "lbn 5")).contains("small.map: line 6: lbn 5, 1 blocks, follows 6")
     );
+    let none = MAP.replace("lbn 6", "lbn 6 --> cyl 0, head 1, sect 3, count 0\nlbn 6");
+    assert!(refused(&none).contains("small.map: line 6: lbn 6, 0 blocks, follows 6"));
     assert!(refused(&MAP.replace("sect 3, count 1", "sect 4, count 1")).contains("no sector of its zone"));
     assert!(
         refused(
