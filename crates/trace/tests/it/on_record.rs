@@ -45,10 +45,10 @@ const ON_RECORD: &[(&str, u64)] = &[
     ("dvs-raid,requests=300,stream=mds0,written=50%,write=20%", 0x586f_5933_bf19_c2d4),
     ("dvs-raid,requests=300,stream=financial1,size=8KiB", 0x55e3_c549_04d8_7f57),
     ("dvs-raid,requests=2000,stream=financial2,unique=100KB", 0x95c7_bfb3_6d92_bf72),
-    ("zoned,requests=300", 0xfc94_b308_a69f_e74d),
+    ("zoned,requests=300", 0x5c56_d099_1887_3722),
     (
         "zoned,requests=600,writers=3,zone=128blk,span=2000blk,from=200blk,write=60%,size=exp(8KiB)",
-        0x89f0_61d4_efa1_ec45,
+        0x5b6b_b36e_9648_5154,
     ),
     ("kv-store,records=2000,operations=2000,table=64KiB,span=40000blk,reset=on", 0x2b3d_61aa_897c_004f),
     (
