@@ -29,7 +29,7 @@ def register(app: typer.Typer) -> None:
     app.command("compare", help=HELP)(compare)
 
 
-@o.with_fields
+@o.with_fields()
 def compare(
     layer: Annotated[
         list[str] | None,

@@ -7,7 +7,7 @@ import json
 import keyword
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import typer
 
@@ -76,26 +76,6 @@ def field_option(name: str) -> Any:
     return Annotated[kind, option]
 
 
-if TYPE_CHECKING:
-    SpaceOption = str | None
-    LimitOption = str | None
-    SkipOption = str | None
-    SeedOption = str | None
-    FromOption = str | None
-    UntilOption = str | None
-    FilterOption = str | None
-    JoinOption = str | None
-else:
-    SpaceOption = field_option("address_space")
-    LimitOption = field_option("limit")
-    SkipOption = field_option("skip_bad")
-    SeedOption = field_option("seed")
-    FromOption = field_option("from")
-    UntilOption = field_option("until")
-    FilterOption = field_option("filter")
-    JoinOption = field_option("join")
-
-
 def _option(*names: str, help: str, panel: str, metavar: str | None = None, **more: Any) -> Any:
     return typer.Option(*names, help=help, rich_help_panel=panel, metavar=metavar, **more)
 
@@ -150,19 +130,24 @@ _ITEMS = ("layer", "array", "scheduler", "arrivals")
 C = TypeVar("C", bound=Callable[..., None])
 
 
-def with_fields(command: C) -> C:
-    """Gives a command the options of a specification's fields, in front of its own; they come in its `**fields`."""
-    own = inspect.signature(command, eval_str=True)
-    mine = [p for p in own.parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
+def with_fields(*names: str) -> Callable[[C], C]:
+    """Gives a command the options of these fields, or of all, in front of its own; they come in its `**fields`."""
+    order = names or [n for n in [*PLACES, *(n for n in FIELDS if n not in PLACES)] if n in FIELDS and n not in OWN]
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-    order = [*(n for n in PLACES if n in FIELDS), *(n for n in FIELDS if n not in PLACES)]
     shared = [
         inspect.Parameter(name + "_" * keyword.iskeyword(name), kind, default=None, annotation=field_option(name))
         for name in order
-        if name not in OWN
     ]
-    command.__signature__ = own.replace(parameters=[*shared, *mine])  # type: ignore[attr-defined]
-    return command
+
+    def with_options(command: C) -> C:
+        own = inspect.signature(command, eval_str=True)
+        mine = [p for p in own.parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
+        arguments = [p for p in mine if p.default is p.empty]
+        parameters = [*arguments, *shared, *mine[len(arguments) :]]
+        command.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
+        return command
+
+    return with_options
 
 
 def given(values: dict[str, Any]) -> dict[str, Any]:

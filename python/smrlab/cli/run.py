@@ -29,7 +29,7 @@ def register(app: typer.Typer) -> None:
     app.command("run", help=HELP)(run)
 
 
-@o.with_fields
+@o.with_fields()
 def run(
     spec_file: o.SpecArgument = None,
     layer: Annotated[

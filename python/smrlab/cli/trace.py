@@ -41,6 +41,9 @@ TracesArgument = Annotated[
 ]
 OutArgument = Annotated[Path, typer.Option("--out", "-o", help="The Parquet file to write.", metavar="FILE")]
 
+# The fields that say which requests of a trace are read.
+_READING = ("limit", "from", "until", "filter", "skip_bad", "join")
+
 
 def register(parent: typer.Typer) -> None:
     """Adds the command group."""
@@ -52,20 +55,11 @@ def register(parent: typer.Typer) -> None:
     cls=TraceCommand,
     help="Characterise a trace: requests, unique data, sizes, updates, inter-arrival, sequentiality.",
 )
-def info(
-    traces: TracesArgument,
-    limit: o.LimitOption = None,
-    from_: o.FromOption = None,
-    until: o.UntilOption = None,
-    filter: o.FilterOption = None,
-    skip_bad: o.SkipOption = None,
-    join: o.JoinOption = None,
-    as_json: o.JsonOption = False,
-) -> None:
+@o.with_fields(*_READING)
+def info(traces: TracesArgument, as_json: o.JsonOption = False, **fields: Any) -> None:
     """Characterise a trace."""
     from ..trace import Trace
 
-    fields = {"limit": limit, "from": from_, "until": until, "filter": filter, "skip_bad": skip_bad, "join": join}
     with console.progress() as watch:
         doc = Trace(traces, o.given(fields)).info(watch)
     if as_json:
@@ -99,33 +93,25 @@ def _write(spec: dict[str, Any], out: Path) -> None:
     cls=TraceCommand,
     help="Store a trace as Parquet, the fast format. Example: smrlab trace convert web_0.csv.gz -o web_0.parquet",
 )
-def convert(
-    traces: TracesArgument,
-    out: OutArgument,
-    limit: o.LimitOption = None,
-    from_: o.FromOption = None,
-    until: o.UntilOption = None,
-    filter: o.FilterOption = None,
-    skip_bad: o.SkipOption = None,
-    join: o.JoinOption = None,
-) -> None:
+@o.with_fields(*_READING)
+def convert(traces: TracesArgument, out: OutArgument, **fields: Any) -> None:
     """Store a trace as Parquet."""
-    fields = {"limit": limit, "from": from_, "until": until, "filter": filter, "skip_bad": skip_bad, "join": join}
     _write({"trace": traces, **o.given(fields)}, out)
 
 
 @app.command(
     "synth", help="Make a trace. Example: smrlab trace synth zipf,requests=100000,theta=0.9,span=100GB -o zipf.parquet"
 )
+@o.with_fields("seed")
 def synth(
     generator: Annotated[
         str, typer.Argument(help="NAME[,k=v...]; 'smrlab list generators' names them.", metavar="NAME")
     ],
     out: OutArgument,
-    seed: o.SeedOption = None,
+    **fields: Any,
 ) -> None:
     """Make a trace."""
-    _write({"trace": [f"synth:{generator.removeprefix('synth:')}"], **o.given({"seed": seed})}, out)
+    _write({"trace": [f"synth:{generator.removeprefix('synth:')}"], **o.given(fields)}, out)
 
 
 @app.command(
@@ -192,16 +178,16 @@ def head(
     cls=TraceCommand,
     help="Mix several traces in bursts. Example: smrlab trace interleave a.parquet b.csv --burst 8 -o mix.parquet",
 )
+@o.with_fields("address_space", "seed")
 def interleave(
     traces: Annotated[list[str], typer.Argument(help="At least two traces.", metavar="T...", callback=_plain)],
     out: OutArgument,
     burst: Annotated[int, typer.Option(min=1, help="Requests in a burst.", metavar="N")] = 1,
     by_time: Annotated[bool, typer.Option(help="Merge by arrival instead of in bursts.")] = False,
-    address_space: o.SpaceOption = None,
-    seed: o.SeedOption = None,
+    **fields: Any,
 ) -> None:
     """Mix several traces."""
     if len(traces) < 2:
         raise InputError("interleave needs at least two traces")
     how = {} if by_time else {"burst": burst}
-    _write({"trace": traces, **how, **o.given({"address_space": address_space, "seed": seed})}, out)
+    _write({"trace": traces, **how, **o.given(fields)}, out)
