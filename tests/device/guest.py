@@ -81,10 +81,12 @@ def series(name: str = "6.12") -> tuple[Path, str]:
 class Guest:
     """A machine with disks of a served device, for one script."""
 
-    def __init__(self, shared: Path, kernel: str = "6.12", memory_mib: int = 768) -> None:
+    def __init__(self, shared: Path, kernel: str = "6.12", memory_mib: int = 768, processors: int = 2) -> None:
         self.shared = shared
         self.kernel, self.release = series(kernel)
         self.memory = memory_mib
+        # One where speed counts: emulated, a second one costs half as much again.
+        self.processors = processors
         self.disks: list[str] = []
 
     def scsi(self, url: str) -> None:
@@ -102,7 +104,7 @@ class Guest:
             f"mount_tag=kernel,path={self.kernel},readonly=on",
         ]
         return [
-            "qemu-system-x86_64", *accelerator(), "-m", str(self.memory), "-smp", "2", "-no-reboot",
+            "qemu-system-x86_64", *accelerator(), "-m", str(self.memory), "-smp", str(self.processors), "-no-reboot",
             "-nodefaults", "-no-user-config", "-display", "none", "-serial", "stdio",
             "-kernel", str(image), "-initrd", str(self.shared / "initrd"),
             "-append", "console=ttyS0 quiet panic=-1 mitigations=off nokaslr",

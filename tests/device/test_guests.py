@@ -34,7 +34,7 @@ def layer() -> str:
 @pytest.fixture
 def guest(make: Make, fast: Path, tmp_path: Path, layer: str) -> tuple[Guest, Device, Answers]:
     """A guest with a host-managed disk, and how its server is killed and started again."""
-    machine = Guest(tmp_path)
+    machine = Guest(tmp_path, processors=1)
     device, port = serve(make, store=str(fast / "s"), drive="modern-7200", layer=layer, size=SIZE)
     machine.scsi(url(device, port))
 

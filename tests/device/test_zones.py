@@ -92,18 +92,19 @@ def suite() -> Path:
         return built
     if not packed.is_file():
         pytest.skip(f"{packed} is not there: set SMRLAB_SHARED, or SMRLAB_LIBZBC to a libzbc built with --with-test")
-    need("autoreconf", "libtoolize", "make", "zstd")
-    with tempfile.TemporaryDirectory(dir=built.parent) as place:
-        steps = (
-            f"tar --zstd -xf {packed} --strip-components=1",
-            "sh autogen.sh",
-            "./configure --with-test --disable-shared",
-            "make",
-        )
-        for step in steps:
-            done = subprocess.run(step.split(), cwd=place, capture_output=True, text=True, check=False)
-            assert done.returncode == 0, (step, done.stderr[-2000:])
-        Path(place).chmod(0o755)
+    need("cc", "zstd")
+    with tempfile.TemporaryDirectory(dir=built.parent) as name:
+        place = Path(name)
+        run("tar", "--zstd", "-xf", packed, "--strip-components=1", "-C", place)
+        # Its own way, by autoconf and libtool, takes ten times as long for the same programs.
+        (place / "include" / "config.h").write_text('#define PACKAGE_VERSION "6.2.0"\n')
+        has = [f"-DHAVE_{what}" for what in ("DEVTEST", "LINUX_FS_H", "LINUX_BLKZONED_H")]
+        compiler = ("cc", "-O1", "-w", "-D_GNU_SOURCE", *has, "-I", place / "include")
+        library = place / "libzbc.o"
+        run(*compiler, "-r", "-o", library, *sorted((place / "lib").glob("*.c")))
+        for source in sorted((place / "test" / "programs").glob("*/*.c")):
+            run(*compiler, "-o", place / "test" / "programs" / source.stem, source, library)
+        place.chmod(0o755)
         shutil.copytree(place, built, symlinks=True)
     return built
 
