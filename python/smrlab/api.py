@@ -20,7 +20,7 @@ from .outdir import filling, guard
 from .results import Result, Results, run_folder, save_results, save_single, title_of
 from .secret import hidden
 from .simulation import Simulation
-from .trace import ArrowStream, Trace, labelled, standard_input
+from .trace import ArrowStream, Trace, by_labels, labelled, standard_input
 from .urls import is_url
 from .work import Watch, attend, attended
 
@@ -60,7 +60,7 @@ def trace_list(given: Source | Sequence[Source] | None) -> list[Trace]:
 
 def _labels(traces: Sequence[Trace]) -> dict[str, str]:
     """What the files that hold tables in memory are called in results."""
-    tables = {path: label for t in traces for path, (label, _) in t.kept.items()}
+    tables = {path: label for t in traces for path, label in t.labels.items()}
     return tables | {source: hidden(source) for t in traces for source in t.sources if "://" in source}
 
 
@@ -90,7 +90,7 @@ def run(
     title = name or title_of(spec)
     if out is not None and not force:
         guard(out, lambda: [_resolved(json.dumps(spec), own, _labels(traces))])
-    with _filling(out) as folder:
+    with by_labels(_labels(traces)), _filling(out) as folder:
         logs = str(folder) if folder else None
         go = lambda control: _core.run(json.dumps(spec), control, logs, own)  # noqa: E731 - a job is a callable
         doc, tables = attended(go, title, watch, prefill_cache)
@@ -147,7 +147,7 @@ def compare(
     names = unique_names(labels or [text for text, _ in classes])
     if out is not None and not force:
         guard(out, lambda: [_resolved(s, own, called) for s, (_, own) in zip(specs, classes, strict=True)])
-    with _filling(out) as folder, chosen(cluster, jobs, client) as executor:
+    with by_labels(called), _filling(out) as folder, chosen(cluster, jobs, client) as executor:
         subs = [folder / run_folder(i, n) if folder else None for i, n in enumerate(names, 1)]
         pieces = [
             Piece(n, Simulation(s, own, sub if not executor.remote else None, executor.remote and sub is not None))
@@ -231,7 +231,7 @@ def _read_once(spec: Spec, labels: dict[str, str]) -> tuple[Spec, dict[str, str]
     with open(0, "rb", closefd=False) as stdin, pa.CompressedOutputStream(pa.OSFile(file.name, "wb"), "zstd") as stored:
         shutil.copyfileobj(stdin, stored)
     there = file.name + piped[0].removeprefix("-")
-    labels = _Labels(labels | {there: piped[0]}, file)
+    labels = _Labels(labels | {there: piped[0], file.name: "-"}, file)
     return {**spec, "trace": [there if t == piped[0] else t for t in traces]}, labels
 
 

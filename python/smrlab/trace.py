@@ -6,7 +6,8 @@ import hashlib
 import html
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
@@ -130,6 +131,11 @@ class Trace:
         """What the trace is made of, as the command line takes it."""
         return (self.source,) if isinstance(self.source, str) else tuple(self.source)
 
+    @property
+    def labels(self) -> dict[str, str]:
+        """What the files that hold tables in memory are called, by their paths."""
+        return {path: label for path, (label, _) in self.kept.items()}
+
     def between(self, start: str | None = None, end: str | None = None) -> Trace:
         """Only what arrives from `start` on and before `end` ("10min") in the trace's time; `start` becomes 0."""
         self._in_order("between", "limit", "scale_time", "from", "until")
@@ -159,12 +165,16 @@ class Trace:
 
     def info(self, watch: Watch | None = None) -> TraceInfo:
         """The characterisation that `smrlab trace info` prints: times in seconds, sizes in bytes, shares of 1."""
-        title = " + ".join(self.sources)
-        return TraceInfo(json.loads(attended(lambda control: _core.trace_info(self._spec(), control), title, watch)))
+        title = " + ".join(self._called())
+        with by_labels(self.labels):
+            return TraceInfo(
+                json.loads(attended(lambda control: _core.trace_info(self._spec(), control), title, watch))
+            )
 
     def save(self, path: str | os.PathLike[str]) -> int:
         """Stores the transformed trace as Parquet; the number of requests."""
-        return attended(lambda control: _core.trace_write(self._spec(), os.fspath(path), control))
+        with by_labels(self.labels):
+            return attended(lambda control: _core.trace_write(self._spec(), os.fspath(path), control))
 
     def table(self) -> pa.Table:
         """All requests as a table, in memory."""
@@ -187,14 +197,16 @@ class Trace:
 
     def _rows(self) -> list[tuple[str, str]]:
         """Its sources (tables by what they are called), and the steps in the engine's order."""
-        called = [str(self.kept[s][0]) if s in self.kept else s for s in self.sources]
         span = [f"{word} {self.fields[word]}" for word in ("from", "until") if word in self.fields]
         steps = {
             "join": self.fields.get("join"), "skip_bad": self.fields.get("skip_bad"), "between": " ".join(span),
             "where": self.fields.get("filter"), "head": self.fields.get("limit"),
             "scale_time": self.fields.get("scale_time"), "wrap": self.fields.get("host_blocks"),
         }  # fmt: skip
-        return [("source", " + ".join(called)), *((k, str(v)) for k, v in steps.items() if v not in (None, ""))]
+        return [("source", " + ".join(self._called())), *((k, str(v)) for k, v in steps.items() if v not in (None, ""))]
+
+    def _called(self) -> list[str]:
+        return [self.labels.get(s, s) for s in self.sources]
 
     def _spec(self) -> str:
         return json.dumps({"trace": self.sources, **self.fields})
@@ -214,6 +226,18 @@ def labelled(doc: dict[str, Any], labels: Mapping[str, str]) -> dict[str, Any]:
     """A result's document with what traces are called instead of the files that they were stored in for the run."""
     doc["spec"]["trace"] = [labels.get(t, t) for t in doc["spec"]["trace"]]
     return doc
+
+
+@contextmanager
+def by_labels(labels: Mapping[str, str]) -> Iterator[None]:
+    """What is said of files in which traces were stored for a run is said of what was given."""
+    try:
+        yield
+    except InputError as fault:
+        text = str(fault)
+        for path, label in labels.items():
+            text = text.replace(path, label)
+        raise InputError(text) from None
 
 
 def standard_input(text: str) -> bool:

@@ -209,6 +209,8 @@ def test_what_a_command_cannot_do_is_refused_before_anything_is_done(smrlab: Inv
         (["trace", "interleave", trace, "-o", tmp_path / "o"], "interleave needs at least two traces"),
         (["trace", "head", trace, "-o", tmp_path / "o"], "say how much to keep: --requests N, --until T or --from T"),
         (["device", "create", "d", "--size", "1GB", "--medium-size", "1GB"], "give one of the two"),
+        (["device", "create", "d", "--speed", "nan"], "--speed nan is not accepted: above 0, up to 1000000"),
+        (["device", "create", "d", "--speed", "0"], "--speed 0 is not accepted"),
         (["device", "create", "d", "--size", "4095B", "--block", "4096"], "less than the smallest transfer of 4096"),
         (["drive", "check", "tiny", "--out", "x.png"], "--out x.png: the picture is an .svg"),
         (["geometry", "show", tmp_path / "y.json"], "not an extraction: it has no zones, blocks, notes or quality"),

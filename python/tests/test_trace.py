@@ -60,6 +60,19 @@ def test_compare_reads_standard_input_once_for_all_runs(
         assert ours["spec"]["trace"] == ["-:spc"]
 
 
+def test_faults_are_told_of_what_was_given_not_of_where_it_was_stored(
+    smrlab: Invoke, piped: Callable[[str], None]
+) -> None:
+    piped("time_s,op,lba,blocks\n0,zap,1,8\n")
+    layers = ("--drive", "tiny", "--layer", "cmr", "--layer", "rmw")
+    assert smrlab("compare", "--trace", "-:csv", *layers).err.startswith("smrlab: -, line 2: op 'zap'")
+    empty = pa.table({"time_s": [0.0], "op": ["w"], "lba": [0], "blocks": [0]})
+    trace = lab.Trace.from_table(empty)
+    for told in (trace.info, trace.table, lambda: lab.run(trace), lambda: lab.compare(empty, layers=["cmr"])):
+        with pytest.raises(lab.InputError, match=r"^table of 1 requests, [0-9a-f]{8}: near row 1: a"):
+            told()
+
+
 def test_a_sweep_refuses_standard_input(smrlab: Invoke, tmp_path: Path) -> None:
     spec = tmp_path / "s.toml"
     spec.write_text('seeds = 2\n[base]\ntrace = "-"\ndrive = "modern-7200"\nlayer = "cmr"\n')

@@ -101,6 +101,8 @@ def create(
     host = None if size is None else _core.size_bytes(size)
     if host is not None and host < block:
         raise InputError(f"--size {size}: less than the smallest transfer of {block} bytes")
+    if not 0 < speed <= 1e6:
+        raise InputError(f"--speed {speed:g} is not accepted: above 0, up to 1000000")
     array, layer = _unstacked(stack, array, layer)
     config = {
         "name": name,
