@@ -27,7 +27,7 @@ def faults(
     """The request of `device inject`."""
     request: dict[str, Any] = {"clear": clear}
     if unreadable is not None:
-        found = re.fullmatch(r"(\d+)(?:\+(\d+))?", unreadable)
+        found = re.fullmatch(r"(\d+)(?:\+(0*[1-9]\d*))?", unreadable)
         if not found:
             raise InputError(f"--unreadable {unreadable}: write FIRST+BLOCKS, such as 4096+8")
         request["unreadable"] = [int(found[1]), int(found[1]) + int(found[2] or 1)]

@@ -201,7 +201,7 @@ def fit(
     try:
         text = extraction.read_text()
     except (OSError, UnicodeDecodeError) as e:
-        raise InputError(f"{extraction}: {e}") from None
+        raise InputError(f"{extraction}: {getattr(e, 'strerror', None) or e}") from None
     outdir.not_over(out, extraction)
     options = {
         "name": name or out.stem,
@@ -241,7 +241,7 @@ def show(
         try:
             doc: dict[str, Any] = json.loads(path.read_text())
         except (OSError, ValueError) as e:
-            raise InputError(f"{what}: {e}") from None
+            raise InputError(f"{what}: {getattr(e, 'strerror', None) or e}") from None
         if not isinstance(doc, dict) or not {"zones", "blocks", "notes", "quality"} <= set(doc):
             raise InputError(f"{what}: not an extraction: it has no zones, blocks, notes or quality")
     else:
