@@ -2,6 +2,7 @@
 
 use crate::Cause;
 use smrlab_units::{Blocks, HostOp, Lba, named};
+use std::ops::Range;
 
 /// One command. The caller has checked that `lba + blocks` lies within
 /// [`host_blocks`](crate::TranslationLayer::host_blocks) and that all but flushes have at least one block. Who does not know
@@ -37,6 +38,12 @@ impl HostRequest {
     /// A flush.
     pub const fn flush() -> Self {
         Self::new(HostOp::Flush, Lba(0), Blocks(0))
+    }
+
+    /// Its blocks.
+    #[inline]
+    pub const fn span(&self) -> Range<u64> {
+        self.lba.span(self.blocks)
     }
 
     /// The same with this number.

@@ -1,6 +1,6 @@
 //! Building the caches that are asked for before an array.
 
-use super::{Cached, Settings, evict, lists, pages};
+use super::{Cached, Settings, destage_policies, pages, read_policies};
 use crate::{Array, ArrayContext, MemberId, Ssd};
 use smrlab_units::spec::{SpecError, Values};
 use smrlab_units::{BLOCK_BYTES, Blocks};
@@ -73,7 +73,8 @@ pub(crate) fn before(
         round: values.on("ssd_round"),
         discards,
     };
-    let reads = lists::named(values.text("ssd_read_policy").unwrap_or_default(), read);
-    let evict = evict::named(values.text("ssd_write_policy").unwrap_or_default(), values.count("ssd_age"));
-    Ok(Box::new(Cached::new(array, settings, reads, evict)))
+    let read_policy = read_policies::named(values.text("ssd_read_policy").unwrap_or_default(), read);
+    let (name, age) = (values.text("ssd_write_policy").unwrap_or_default(), values.count("ssd_age"));
+    let destage_policy = destage_policies::named(name, age);
+    Ok(Box::new(Cached::new(array, settings, read_policy, destage_policy)))
 }

@@ -4,7 +4,7 @@ use super::{Cached, SLOT, Stage};
 use crate::plan::Outcome;
 use crate::{Array, MemberOp, MemberPlan, Ticket, Work};
 use smrlab_stl::HostRequest;
-use smrlab_units::{Blocks, HostOp};
+use smrlab_units::HostOp;
 
 impl Cached {
     /// Has the array within plan something, and takes its plan over. Answers how `ticket` ended, if it did: that is the caller's; others
@@ -22,10 +22,16 @@ impl Cached {
         own.jobs().iter().for_each(|job| plan.job(*job));
         let mut ended = None;
         for outcome in own.outcomes() {
-            let over = !matches!(outcome, Outcome::Acknowledged(_));
             match self.stages.get(outcome.ticket()) {
-                _ if over && ticket == Some(outcome.ticket()) => ended = Some(*outcome),
-                Some(Stage::Inner(_) | Stage::Destage(_)) if over => self.ended.push_back(*outcome),
+                Some(Stage::Stripes(_) | Stage::OnDisks(_) | Stage::Destage(_))
+                    if !matches!(outcome, Outcome::Acknowledged(_)) =>
+                {
+                    if ticket == Some(outcome.ticket()) {
+                        ended = Some(*outcome);
+                    } else {
+                        self.ended.push_back(*outcome);
+                    }
+                }
                 _ => plan.becomes(*outcome),
             }
         }
@@ -39,7 +45,7 @@ impl Cached {
             Some(Stage::Destage(destage)) if op.request.op == HostOp::Write => plan.ask_as(*op, |out| {
                 for part in own.parts(op) {
                     let terms = own.terms_of(part.end).into_iter();
-                    let terms: Vec<_> = terms.map(|t| t.with_host_in(SLOT, Blocks(destage.at))).collect();
+                    let terms: Vec<_> = terms.map(|t| t.with_host_in(SLOT, destage.in_slot())).collect();
                     let end = out.sum(&terms);
                     out.push(part.blocks, end);
                 }
@@ -48,18 +54,18 @@ impl Cached {
         }
     }
 
+    /// The array within did what there is to do of a ticket in this phase, and perhaps ended it.
+    pub(super) fn went_on(&mut self, ticket: Ticket, outcome: Option<Outcome>, plan: &mut MemberPlan) {
+        match self.stages.get(ticket) {
+            Some(Stage::Destage(_)) => self.runs_over(ticket, outcome, plan),
+            _ => self.on_disks_over(ticket, outcome, plan),
+        }
+    }
+
     /// Goes on with works that the array within ended.
     pub(super) fn go_on(&mut self, plan: &mut MemberPlan) {
         while let Some(outcome) = self.ended.pop_front() {
-            let ticket = outcome.ticket();
-            match self.stages.take(ticket) {
-                Some(Stage::Inner(request)) => self.inner_over(ticket, request, Some(outcome), plan),
-                Some(stage) => {
-                    self.stages.put(ticket, stage);
-                    self.run_over(ticket, Some(outcome), plan);
-                }
-                None => {}
-            }
+            self.went_on(outcome.ticket(), Some(outcome), plan);
         }
         self.look_at_refused(plan);
     }

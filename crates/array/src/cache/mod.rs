@@ -5,36 +5,48 @@
 //! wait, in their order, while there is no room, or while a read of the same blocks is under way; so does what overlaps a
 //! write that waits.
 //!
+//! | a ticket's way | stages, and the file that has them |
+//! |---|---|
+//! | a host request that waits | `Turn`, in `turns` |
+//! | a write to the SSD | `WriteSsd`, in `on_ssd` |
+//! | a read of what the SSD has | `Last`, in `on_ssd` |
+//! | other reads, discards, writes without a write cache | `Stripes`, `OnDisks`, `ReadDirty`, `Last`, in `on_disks` |
+//! | the destage of a group | `ReadPages`, `Destage`, in `destage`; which one and when: `schedule` |
+//! | flushes, and work of the array within | `Passed`, in `inner` |
+//!
 //! The array within plans into a plan of its own, which [`inner`] takes over.
 
 mod destage;
+mod destage_policies;
 mod entry;
-mod evict;
 mod inner;
-mod lists;
+mod on_disks;
+mod on_ssd;
 mod pages;
 mod params;
 mod policy;
+mod read_policies;
 mod refused;
 #[cfg(test)]
 mod refused_tests;
-mod requests;
 mod ring;
+mod schedule;
 mod stow;
 #[cfg(test)]
 mod tests;
+mod turns;
 
 pub(crate) use entry::{asked, before, ssd};
 pub(crate) use params::PARAMS;
 
-use crate::layouts::chunks::cut;
 use crate::plan::{Outcome, tasks};
 use crate::tickets::Tickets;
 use crate::{Array, Change, Health, Locks, MemberId, MemberPlan, Phase, Record, Records, Stop, Ticket, Work};
 use destage::Destage;
-use lists::ReadPolicy;
-use pages::{Page, Pages};
-use policy::Evict;
+use on_disks::OnDisks;
+use pages::{Page, Pages, Part, meet};
+use policy::DestagePolicy;
+use read_policies::ReadPolicy;
 use refused::Refused;
 use smrlab_stl::{Counted, HostRequest};
 use smrlab_units::{Blocks, Lba, SimTime, Zone, forward};
@@ -128,6 +140,17 @@ pub(crate) struct Settings {
     pub discards: bool,
 }
 
+impl Settings {
+    /// The host's blocks of a page.
+    fn page_span(&self, page: u64) -> Range<u64> {
+        page * self.page..(page + 1) * self.page
+    }
+
+    fn group_pages(&self, group: u64) -> Range<u64> {
+        group * self.group..(group + 1) * self.group
+    }
+}
+
 /// What a ticket waits for.
 #[derive(Clone, Debug)]
 enum Stage {
@@ -138,32 +161,17 @@ enum Stage {
     /// A read, write or discard that needs the disks waits for its stripes.
     Stripes(HostRequest),
     /// The array within does it.
-    Inner(InnerRequest),
+    OnDisks(OnDisks),
+    /// The array within is done with a read; dirty blocks are still being read from the SSD.
+    ReadDirty(OnDisks),
     /// The last phase: a read from the SSD alone, or the read cache takes what a read brought.
     Last,
-    /// A group is destaged.
+    /// Pages of a group that is destaged are read from the SSD.
+    ReadPages(Destage),
+    /// The array within writes them.
     Destage(Destage),
     /// Work of the array within.
     Passed,
-}
-
-/// A host request that the array within does.
-#[derive(Clone, Debug)]
-struct InnerRequest {
-    request: HostRequest,
-    /// The job that has the stripes for it.
-    job: Ticket,
-    /// Of a read: dirty blocks that are laid over what it brings, by their offsets in the request.
-    dirty: Vec<Range<u64>>,
-    /// The array within is done; dirty blocks are still being read.
-    done: bool,
-}
-
-/// A place on the SSD, of the write cache or of the read cache.
-#[derive(Clone, Copy, Debug)]
-struct SsdSlot {
-    of_reads: bool,
-    slot: u64,
 }
 
 /// Host requests under way, and their blocks.
@@ -172,7 +180,7 @@ struct UnderWay(Vec<(Ticket, Range<u64>)>);
 
 impl UnderWay {
     fn add(&mut self, ticket: Ticket, r: &HostRequest) {
-        self.0.push((ticket, r.lba.span(r.blocks)));
+        self.0.push((ticket, r.span()));
     }
 
     fn remove(&mut self, ticket: Ticket) {
@@ -180,7 +188,7 @@ impl UnderWay {
     }
 
     fn meets(&self, blocks: &Range<u64>) -> bool {
-        self.0.iter().any(|(_, u)| u.start < blocks.end && blocks.start < u.end)
+        self.0.iter().any(|(_, under_way)| meet(under_way, blocks))
     }
 }
 
@@ -202,8 +210,8 @@ pub(crate) struct Cached {
     settings: Settings,
     dirty: Pages,
     clean: Pages,
-    reads: Box<dyn ReadPolicy>,
-    evict: Box<dyn Evict>,
+    read_policy: Box<dyn ReadPolicy>,
+    destage_policy: Box<dyn DestagePolicy>,
     stamp: u64,
     stages: Tickets<Stage>,
     /// Works that the array within ended, of which the cache has more to do.
@@ -219,7 +227,7 @@ pub(crate) struct Cached {
     /// Groups that are being destaged, or about to be.
     destaging: Vec<u64>,
     /// Groups of which a destage left what a discard is under way for.
-    late: BTreeSet<u64>,
+    left_for_discards: BTreeSet<u64>,
     /// Pages that the array within refused to take.
     refused: Refused,
     /// Between high and low.
@@ -232,16 +240,16 @@ impl Cached {
     fn new(
         inner: Box<dyn Array>,
         settings: Settings,
-        reads: Box<dyn ReadPolicy>,
-        evict: Box<dyn Evict>,
+        read_policy: Box<dyn ReadPolicy>,
+        destage_policy: Box<dyn DestagePolicy>,
     ) -> Self {
         Self {
             inner,
-            dirty: Pages::new(settings.write),
-            clean: Pages::new(settings.read),
+            dirty: Pages::new(0..settings.write),
+            clean: Pages::new(settings.write..settings.write + settings.read),
             settings,
-            reads,
-            evict,
+            read_policy,
+            destage_policy,
             stamp: 0,
             stages: Tickets::default(),
             ended: VecDeque::new(),
@@ -251,27 +259,21 @@ impl Cached {
             writing: UnderWay::default(),
             changing: UnderWay::default(),
             destaging: Vec::new(),
-            late: BTreeSet::new(),
+            left_for_discards: BTreeSet::new(),
             refused: Refused::default(),
             draining: false,
             counts: Counts::default(),
         }
     }
 
-    /// The pages of a range: number, blocks within it, offset in the range.
-    fn pages(&self, blocks: &Range<u64>) -> impl Iterator<Item = (u64, Range<u64>, u64)> + use<> {
-        cut(blocks, self.settings.page)
+    /// A range, page by page.
+    fn parts(&self, blocks: &Range<u64>) -> impl Iterator<Item = Part> + use<> {
+        Part::of(blocks, self.settings.page)
     }
 
     fn stamp(&mut self) -> u64 {
         self.stamp += 1;
         self.stamp
-    }
-
-    /// Where a block of a place of the write cache is on the SSD; that of the read cache comes behind.
-    fn on_ssd(&self, place: SsdSlot, within: u64) -> Lba {
-        let slot = place.slot + if place.of_reads { self.settings.write } else { 0 };
-        Lba(self.settings.base + slot * self.settings.page + within)
     }
 }
 
@@ -314,7 +316,7 @@ impl Array for Cached {
             Work::Host(r) => self.arrive(ticket, r, plan),
             Work::Job(job) => match Task::of(*job) {
                 Some(Task::Destage(group)) => self.start_destage(ticket, group, plan),
-                Some(Task::TakeStripes(of)) => self.start_inner(Ticket(of as u32), ticket, plan),
+                Some(Task::TakeStripes(of)) => self.start_on_disks(Ticket(of as u32), ticket, plan),
                 None => self.pass(ticket, work, plan),
             },
         }
@@ -323,15 +325,17 @@ impl Array for Cached {
 
     fn complete(&mut self, phase: Phase, plan: &mut MemberPlan) {
         let ticket = phase.ticket;
-        match self.stages.take(ticket) {
-            Some(Stage::WriteSsd(r, done)) => self.written(ticket, r, &done, plan),
-            Some(Stage::Inner(request)) => self.inner_phase(phase, request, plan),
-            Some(Stage::Destage(destage)) => self.destage_phase(phase, destage, plan),
-            Some(Stage::Passed) => {
-                self.stages.put(ticket, Stage::Passed);
-                self.within(None, plan, |inner, own| inner.complete(phase, own));
+        match self.stages.get(ticket) {
+            Some(Stage::OnDisks(_) | Stage::Destage(_) | Stage::Passed) => {
+                let outcome = self.within(Some(ticket), plan, |inner, own| inner.complete(phase, own));
+                self.went_on(ticket, outcome, plan);
             }
-            _ => plan.end(ticket),
+            _ => match self.stages.take(ticket) {
+                Some(Stage::WriteSsd(r, done)) => self.written(ticket, &r, &done, plan),
+                Some(Stage::ReadDirty(read)) => self.disks_did(ticket, &read, plan),
+                Some(Stage::ReadPages(destage)) => self.write_pages(ticket, destage, plan),
+                _ => plan.end(ticket),
+            },
         }
         self.go_on(plan);
     }
@@ -366,7 +370,7 @@ impl Array for Cached {
         }
         self.dirty.restored();
         let groups: Vec<u64> = self.dirty.range(0..u64::MAX).map(|(p, _)| p / self.settings.group).collect();
-        groups.into_iter().for_each(|g| self.evict.touched(g));
+        groups.into_iter().for_each(|g| self.destage_policy.touched(g));
         self.inner.recover(&within, plan);
     }
 
@@ -378,10 +382,10 @@ impl Array for Cached {
     fn allocated(&self, lba: Lba, blocks: Blocks, out: &mut dyn FnMut(Range<u64>)) {
         let mut all = Vec::new();
         self.inner.allocated(lba, blocks, &mut |r| all.push(r));
-        for (page, within, _) in self.pages(&lba.span(blocks)) {
-            let base = page * self.settings.page;
-            pages::runs(self.dirty.valid(page) & pages::mask(&within), |r| {
-                all.push(base + r.start..base + r.end)
+        for part in self.parts(&lba.span(blocks)) {
+            let start = self.settings.page_span(part.page).start;
+            pages::runs(self.dirty.valid(part.page) & part.mask(), |r| {
+                all.push(start + r.start..start + r.end);
             });
         }
         all.sort_unstable_by_key(|r| r.start);

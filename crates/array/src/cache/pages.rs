@@ -1,5 +1,7 @@
 //! Pages on the SSD: which sectors of them are valid, and where they are.
 
+use crate::layouts::chunks::cut;
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Range;
 
@@ -29,10 +31,48 @@ pub(super) fn runs(mut mask: Mask, mut each: impl FnMut(Range<u64>)) {
     }
 }
 
+/// Whether two ranges have a block in common.
+pub(super) fn meet(a: &Range<u64>, b: &Range<u64>) -> bool {
+    a.start < b.end && b.start < a.end
+}
+
+/// What a range of blocks has in one page.
+#[derive(Clone, Debug)]
+pub(super) struct Part {
+    pub page: u64,
+    /// Blocks of the page.
+    pub within: Range<u64>,
+    /// Where the first of them is in the range.
+    pub at: u64,
+}
+
+impl Part {
+    /// A range, page by page of `size` blocks.
+    pub(super) fn of(blocks: &Range<u64>, size: u64) -> impl Iterator<Item = Self> + use<> {
+        cut(blocks, size).map(|(page, within, at)| Self { page, within, at })
+    }
+
+    /// The blocks themselves.
+    pub(super) fn span(&self, size: u64) -> Range<u64> {
+        self.page * size + self.within.start..self.page * size + self.within.end
+    }
+
+    /// Its sectors of the page.
+    pub(super) fn mask(&self) -> Mask {
+        mask(&self.within)
+    }
+
+    /// Where these blocks of the page are in the range.
+    pub(super) fn in_range(&self, within: &Range<u64>) -> Range<u64> {
+        let moved = |block: u64| self.at + block - self.within.start;
+        moved(within.start)..moved(within.end)
+    }
+}
+
 /// A page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Page {
-    /// Where it is, in pages of its part of the SSD.
+    /// Its place on the SSD, counted in pages.
     pub slot: u64,
     /// Sectors that are valid.
     pub valid: Mask,
@@ -40,26 +80,26 @@ pub(super) struct Page {
     pub stamp: u64,
 }
 
-/// A part of the SSD.
+/// The pages of one cache, and its places on the SSD.
 #[derive(Clone, Debug)]
 pub(super) struct Pages {
     pages: BTreeMap<u64, Page>,
+    slots: Range<u64>,
     /// Free places, the one that is free for the longest first.
     free: VecDeque<u64>,
     /// So many of the last of them became free lately: after a loss of power they hold what they held.
     needed: usize,
-    room: u64,
 }
 
 impl Pages {
-    /// Of so many pages.
-    pub(super) fn new(room: u64) -> Self {
-        Self { pages: BTreeMap::new(), free: (0..room).collect(), needed: 0, room }
+    /// None, in these places.
+    pub(super) fn new(slots: Range<u64>) -> Self {
+        Self { pages: BTreeMap::new(), free: slots.clone().collect(), slots, needed: 0 }
     }
 
-    /// All that it can hold.
-    pub(super) fn room(&self) -> u64 {
-        self.room
+    /// Whether a page has a place, or can have one.
+    pub(super) fn has_room(&self, page: u64) -> bool {
+        !self.free.is_empty() || self.get(page).is_some()
     }
 
     /// Pages held.
@@ -85,15 +125,14 @@ impl Pages {
     }
 
     /// Makes sectors valid; a page that is not there takes a free place. `None`: there is none.
-    pub(super) fn put(&mut self, page: u64, sectors: Mask, stamp: u64) -> Option<u64> {
-        if let Some(p) = self.pages.get_mut(&page) {
-            p.valid |= sectors;
-            p.stamp = stamp;
-            return Some(p.slot);
-        }
-        let slot = self.free.pop_front()?;
-        self.pages.insert(page, Page { slot, valid: sectors, stamp });
-        Some(slot)
+    pub(super) fn put(&mut self, page: u64, sectors: Mask, stamp: u64) -> Option<Page> {
+        let found = match self.pages.entry(page) {
+            Entry::Occupied(found) => found.into_mut(),
+            Entry::Vacant(new) => new.insert(Page { slot: self.free.pop_front()?, valid: 0, stamp }),
+        };
+        found.valid |= sectors;
+        found.stamp = stamp;
+        Some(*found)
     }
 
     /// Whether the next place to be taken is one that is still needed after a loss of power.
@@ -115,7 +154,7 @@ impl Pages {
     /// they are.
     pub(super) fn restored(&mut self) {
         let taken: BTreeSet<u64> = self.pages.values().map(|p| p.slot).collect();
-        self.free = (0..self.room).filter(|slot| !taken.contains(slot)).collect();
+        self.free = self.slots.clone().filter(|slot| !taken.contains(slot)).collect();
         self.needed = self.free.len();
     }
 
@@ -151,24 +190,27 @@ mod tests {
     /// A place that became free, or was free before a restart, is needed until the state that says so is durable; others go first.
     #[test]
     fn what_places_held_is_needed_until_it_is_durable_that_they_are_free() {
-        let mut pages = Pages::new(3);
+        let mut pages = Pages::new(0..3);
         for page in [7, 8] {
             assert!(!pages.next_is_needed());
             pages.put(page, 1, page);
         }
         pages.remove(7);
         assert!(!pages.next_is_needed(), "the third place was never used");
-        assert_eq!(pages.put(9, 1, 9), Some(2));
+        assert_eq!(pages.put(9, 1, 9).map(|p| p.slot), Some(2));
         assert!(pages.next_is_needed());
         pages.durable();
         assert!(!pages.next_is_needed());
-        let mut again = Pages::new(3);
+        let mut again = Pages::new(0..3);
         again.restore(8, *pages.get(8).unwrap());
         again.restored();
         assert!(again.next_is_needed());
         again.durable();
         assert!(!again.next_is_needed());
-        assert_eq!([10, 11, 12].map(|page| again.put(page, 1, page)), [Some(0), Some(2), None]);
+        assert_eq!(
+            [10, 11, 12].map(|page| again.put(page, 1, page).map(|p| p.slot)),
+            [Some(0), Some(2), None]
+        );
         assert!(!again.next_is_needed(), "none is free");
     }
 

@@ -1,6 +1,6 @@
 //! The parameters of SSD caches.
 
-use super::{evict, lists};
+use super::{destage_policies, read_policies};
 use smrlab_units::spec::{Kind, Param};
 
 /// The parameters of every array that concern an SSD before it.
@@ -21,8 +21,9 @@ pub(crate) const PARAMS: &[Param] = &[
         "blocks of the host's that are destaged together; default: the array's own group (dvs) or row \
          (raid5), else 1MiB",
     ),
-    Param::new("ssd_read_policy", Kind::Choice(lists::NAMES), "lru").doc("which page of the read cache goes"),
-    Param::new("ssd_write_policy", Kind::Choice(evict::NAMES), "lru-lfu").doc(
+    Param::new("ssd_read_policy", Kind::Choice(read_policies::NAMES), "lru")
+        .doc("which page of the read cache goes"),
+    Param::new("ssd_write_policy", Kind::Choice(destage_policies::NAMES), "lru-lfu").doc(
         "which group is destaged: by recency and then frequency (Luo et al.), lru, least-rewrite \
          (fewest pages rewritten in place for each page freed; Wan et al.), scan (by address, CSCAN), \
          wow (by address, what was touched since is passed over once; Gill & Modha), stow (sequential \

@@ -23,7 +23,7 @@ pub(super) struct Wrote {
 }
 
 /// Chooses among the groups that have dirty pages.
-pub(super) trait Evict: Send {
+pub(super) trait DestagePolicy: Send {
     /// A group has dirty pages that nobody wrote now: it was destaged in part, or comes from a record.
     fn touched(&mut self, group: u64);
     /// The host wrote a page.

@@ -4,7 +4,7 @@
 //! at a time, as a probe, when the host flushes or a write finds no room. If the array takes a page of the probe, the others follow. A
 //! write that a probe has made no room for is refused with the reason of the array within.
 
-use super::{Cached, Stage, Task};
+use super::{Cached, Stage};
 use crate::{MemberPlan, Ticket};
 use smrlab_stl::Refusal;
 use std::collections::BTreeSet;
@@ -19,7 +19,7 @@ pub(super) struct Refused {
     /// The page from which on the next probe is looked for.
     next: u64,
     /// A probe was made for the writes that wait.
-    probed: bool,
+    pub(super) probed: bool,
     /// The array within was rebuilding when it was looked at last.
     rebuilding: bool,
     /// Why the last of them was refused.
@@ -82,8 +82,7 @@ impl Cached {
             return false;
         }
         let Some(group) = self.refused.next_group(self.settings.group) else { return false };
-        self.destaging.push(group);
-        plan.job(Task::Destage(group));
+        self.destage(group, plan);
         true
     }
 
@@ -96,14 +95,8 @@ impl Cached {
             return;
         }
         self.refused.pages.clear();
-        groups.into_iter().for_each(|group| self.evict.touched(group));
+        groups.into_iter().for_each(|group| self.destage_policy.touched(group));
         self.destage_more(plan);
-    }
-
-    /// A write begins to wait: what was learned before it came says nothing of it.
-    pub(super) fn waits_for_room(&mut self) {
-        // An attempt under way answers it, too.
-        self.refused.probed &= !self.destaging.is_empty();
     }
 
     /// A write at the front that no room is made for.
@@ -111,7 +104,7 @@ impl Cached {
         let &ticket = self.waiting.front()?;
         let Some(Stage::Turn(r, done)) = self.stages.get(ticket) else { return None };
         let stalls = self.caches(r)
-            && !self.has_room((r.lba.0 + done) / self.settings.page)
+            && !self.has_room(r, *done)
             && self.refused.len() > 0
             && [&self.writing, &self.changing].iter().all(|under_way| under_way.0.is_empty())
             && self.destaging.is_empty();

@@ -1,6 +1,6 @@
 //! What becomes of pages that the array within refuses, request by request.
 
-use super::{Cached, GONE, Settings, evict, lists};
+use super::{Cached, GONE, Settings, destage_policies, read_policies};
 use crate::plan::Outcome;
 use crate::{Array, Health, Job, MemberId, MemberPlan, Phase, Records, Ticket, Work, counted};
 use smrlab_stl::{HostRequest, Refusal};
@@ -105,7 +105,8 @@ impl Rig {
             round: false,
             discards: true,
         };
-        let cached = Cached::new(Box::new(inner), settings, lists::named("lru", 0), evict::named("lru", 9));
+        let (reads, destages) = (read_policies::named("lru", 0), destage_policies::named("lru", 9));
+        let cached = Cached::new(Box::new(inner), settings, reads, destages);
         Self { cached, picky, rebuilds, tickets: 0 }
     }
 

@@ -1,6 +1,6 @@
 //! Groups in the order of their addresses, round and round, with a hand: the order of CSCAN and of WOW (Gill & Modha 2005).
 
-use super::policy::{Dirty, Evict};
+use super::policy::{DestagePolicy, Dirty};
 use std::collections::BTreeMap;
 
 /// Groups, and where the hand is.
@@ -67,7 +67,7 @@ impl OneRing {
     }
 }
 
-impl Evict for OneRing {
+impl DestagePolicy for OneRing {
     fn touched(&mut self, group: u64) {
         let used = self.recency && self.ring.has(group);
         self.ring.put(group, used);

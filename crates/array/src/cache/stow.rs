@@ -5,7 +5,7 @@
 //! the time, and the rate of destages, which is `ssd_control=rate`. *Assumed* here: what is a stream, that sizes are counted in
 //! groups, and the two signs by which the sizes are adapted (the [module](self)'s constants say which).
 
-use super::policy::{Dirty, Evict, Wrote};
+use super::policy::{DestagePolicy, Dirty, Wrote};
 use super::ring::Ring;
 use std::collections::VecDeque;
 
@@ -62,7 +62,7 @@ impl Stow {
     }
 }
 
-impl Evict for Stow {
+impl DestagePolicy for Stow {
     /// What is left of a group goes to where such groups are that nobody knows.
     fn touched(&mut self, group: u64) {
         if !self.sequential.has(group) {

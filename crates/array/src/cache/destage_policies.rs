@@ -1,6 +1,6 @@
 //! Which group of the write cache is destaged next: one type a policy, one line each in [`named`].
 
-use super::policy::{Dirty, Evict};
+use super::policy::{DestagePolicy, Dirty};
 use super::ring::OneRing;
 use super::stow::Stow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(super) const NAMES: &[&str] = &["lru-lfu", "lru", "least-rewrite", "scan", "wow", "stow"];
 
 /// The policy of this name. `age`: accesses after which references are halved.
-pub(super) fn named(name: &str, age: u64) -> Box<dyn Evict> {
+pub(super) fn named(name: &str, age: u64) -> Box<dyn DestagePolicy> {
     match name {
         "lru" => Box::new(Recent { lru: Order::default(), rewrite: false }),
         "least-rewrite" => Box::new(Recent { lru: Order::default(), rewrite: true }),
@@ -77,7 +77,7 @@ impl LruLfu {
     }
 }
 
-impl Evict for LruLfu {
+impl DestagePolicy for LruLfu {
     fn touched(&mut self, group: u64) {
         self.accesses += 1;
         *self.refs.entry(group).or_insert(0) += 1;
@@ -113,7 +113,7 @@ struct Recent {
     rewrite: bool,
 }
 
-impl Evict for Recent {
+impl DestagePolicy for Recent {
     fn touched(&mut self, group: u64) {
         self.lru.touch(group);
     }
