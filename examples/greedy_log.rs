@@ -2,7 +2,7 @@
 //!
 //! Writes go to the end of an open band; when fewer bands are free than the reserve, the band with the smallest share of
 //! live blocks is compacted. It is proven like the layers that ship (`crates/testkit/tests/it/template.rs`). To ship one: copy
-//! it to `crates/stl/src/layers/`, write `crate` for `smrlab_stl`, and add its line to the registry.
+//! it to `crates/stl/src/layers/`, write `crate` for `smrlab_stl` and `pub` for `pub(super)`, and add its line to the registry.
 
 use smrlab_stl::entry::{BuildContext, BuildResult, LayerEntry};
 use smrlab_stl::parts::free_bands::{FreeBands, Reserve};
@@ -142,7 +142,7 @@ impl TranslationLayer for GreedyLog {
             HostOp::Write => self.write(r, plan),
             HostOp::Read => {
                 let mut runs = ReadRuns::to_host(0);
-                for lba in r.lba.span(r.blocks) {
+                for lba in r.span() {
                     match self.pba(lba) {
                         Some(pba) => runs.push(pba, 1, plan),
                         None => runs.zeroes(1, plan),
@@ -152,7 +152,7 @@ impl TranslationLayer for GreedyLog {
             }
             HostOp::Discard => {
                 plan.record(Record { tag: DISCARD, words: [r.lba.0, r.blocks.0, 0] });
-                r.lba.span(r.blocks).for_each(|lba| _ = self.homes.remove(lba));
+                r.span().for_each(|lba| _ = self.homes.remove(lba));
             }
             HostOp::Flush => {}
             _ => plan.refuse(Refusal::Unsupported, r.lba),
@@ -162,7 +162,7 @@ impl TranslationLayer for GreedyLog {
     fn locate(&self, r: &HostRequest) -> Option<(Pba, Dir)> {
         match r.op {
             // The first block that is read at all.
-            HostOp::Read => Some((r.lba.span(r.blocks).find_map(|lba| self.pba(lba))?, Dir::Read)),
+            HostOp::Read => Some((r.span().find_map(|lba| self.pba(lba))?, Dir::Read)),
             // Compaction comes behind the write, so a write begins where the log ends.
             HostOp::Write => {
                 let band = self.open.or_else(|| self.free.peek(0).map(|(band, _)| band))?;

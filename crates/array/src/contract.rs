@@ -22,7 +22,7 @@ impl Locks {
     pub fn of_host(r: &HostRequest, stripes_of: impl FnOnce(Range<u64>) -> Range<u64>) -> Self {
         match r.op {
             HostOp::Flush => Self::NONE,
-            op => Self { stripes: stripes_of(r.lba.span(r.blocks)), shared: op == HostOp::Read },
+            op => Self { stripes: stripes_of(r.span()), shared: op == HostOp::Read },
         }
     }
 }

@@ -205,7 +205,7 @@ impl Engine for Layered {
 
     fn serve(&self, call: Call<'_>, request: HostRequest, host: HostBuffer<'_>) -> Result<SimTime> {
         if request.op == HostOp::Write {
-            self.note_written(request.lba.span(request.blocks))?;
+            self.note_written(request.span())?;
         }
         self.table.serve(call, request, host)
     }

@@ -54,7 +54,7 @@ impl Reach {
             HostOp::Flush => 0..u64::MAX,
             // Where an append goes, and which zones a command changes, is the layer's to say.
             HostOp::Append | HostOp::Zone(_) => order.clone(),
-            _ => r.lba.span(r.blocks),
+            _ => r.span(),
         };
         let reads = r.op == HostOp::Read;
         let order = match r.op {
@@ -192,7 +192,7 @@ impl WaitingList {
         let Some(newest) = all.filter(|w| w.reach.conflicts(&reach)).max_by_key(|w| w.seq) else {
             return Concern::Nothing;
         };
-        let (w, r) = (newest.request.lba.span(newest.request.blocks), read.lba.span(read.blocks));
+        let (w, r) = (newest.request.span(), read.span());
         let whole = newest.accepted.is_some() && w.start <= r.start && r.end <= w.end;
         if whole { Concern::Whole(newest.request) } else { Concern::Parts }
     }

@@ -69,7 +69,7 @@ pub fn read_first(feed: &mut Feed, spaces: &mut [BlockSet]) -> Result<()> {
     while feed.next_batch()? {
         for i in 0..feed.len() {
             let r = feed.request(i);
-            let span = r.lba.span(r.blocks);
+            let span = r.span();
             let space = usize::from(r.stream) % spaces.len();
             let (known, first) = (&mut all_known[space], &mut spaces[space]);
             match r.op {

@@ -153,7 +153,7 @@ pub trait TranslationLayer: Send {
     /// # Errors
     /// Why it is refused, and the block that stands against it: it is not submitted.
     fn admit(&mut self, request: &HostRequest) -> Result<Range<u64>, (Refusal, Lba)> {
-        Ok(request.lba.span(request.blocks))
+        Ok(request.span())
     }
 
     /// The power is gone, and with it what was admitted and waits; what was submitted is as it is.

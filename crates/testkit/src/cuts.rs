@@ -202,7 +202,7 @@ fn recover(h: &Harness, mut s: Survivors, rng: &mut Rng) -> Vec<u8> {
 
 fn judge(h: &Harness, r: &HostRequest, out: &[u8], new: &[u8], acknowledged: bool, losses: &mut Losses) {
     losses.cuts += 1;
-    let in_flight = r.lba.span(r.blocks);
+    let in_flight = r.span();
     let mut torn = 0;
     for block in 0..h.layer.host_blocks().0 {
         let range = block as usize * BYTES..(block as usize + 1) * BYTES;

@@ -1,4 +1,4 @@
-//! A drive for each source.
+//! A drive for each source: requests of stream `s` go to disk `s`, of which each has a space of its own.
 
 use super::mapped::{Extent, Map, Mapped};
 use crate::MemberId;

@@ -1,4 +1,6 @@
 //! RAID 4S: data on shingled drives that write out of place, parity on a conventional one.
+//!
+//! It is RAID-4 by the machine of [`parity`](super::parity); what is its own is that the last drive, which has all parity, is conventional.
 
 use super::parity::rows::Rotation;
 use super::parity::{INTENT, JOURNAL, ParityOptions, WRITE, built, common};

@@ -1,4 +1,4 @@
-//! One drive.
+//! One drive, as an array: what a stack puts an SSD cache before where it names no layout.
 
 use super::mapped::Mapped;
 use super::spanning::Spanning;

@@ -72,7 +72,7 @@ impl Observer for Seen {
         (r, write): (&HostRequest, &HostRequest),
         served: &Served,
     ) -> Result<(), Infallible> {
-        let (has, asked) = (write.lba.span(write.blocks), r.lba.span(r.blocks));
+        let (has, asked) = (write.span(), r.span());
         assert!(write.op == HostOp::Write && has.start <= asked.start && asked.end <= has.end);
         self.answered.push((r.id, *served));
         Ok(())

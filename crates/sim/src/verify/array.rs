@@ -200,7 +200,7 @@ impl HostData {
     /// A member is asked for something; without a `plan` it refuses.
     pub fn asked(&mut self, op: &MemberOp, plan: Option<&MemberPlan>) {
         let Some(plan) = plan else { return };
-        let (space, blocks) = (&mut self.members[op.member.at()], op.request.lba.span(op.request.blocks));
+        let (space, blocks) = (&mut self.members[op.member.at()], op.request.span());
         match op.request.op {
             HostOp::Write => space.set(&blocks, &self.buffers.gather(plan, op)),
             HostOp::Read => self.buffers.scatter(op, plan.parts(op), &space.get(&blocks)),

@@ -216,7 +216,7 @@ impl Disk {
     fn check(&mut self, plan: &Plan, done: usize, r: &HostRequest) {
         let mut wanted = std::mem::take(&mut self.wanted);
         wanted.clear();
-        self.expected.runs(r.lba.span(r.blocks), &mut wanted);
+        self.expected.runs(r.span(), &mut wanted);
         if !self.read_in_one_piece(plan, done, r, &wanted) {
             self.compare(plan, done, r, &wanted);
         }

@@ -183,7 +183,7 @@ impl TranslationLayer for CaveatScriptor {
     }
 
     fn submit(&mut self, _: SimTime, r: &HostRequest, plan: &mut Plan) {
-        let lbas = r.lba.span(r.blocks);
+        let lbas = r.span();
         match r.op {
             HostOp::Read => self.read(&lbas, plan),
             HostOp::Write => self.write(&lbas, plan),
@@ -197,7 +197,7 @@ impl TranslationLayer for CaveatScriptor {
     }
 
     fn locate(&self, r: &HostRequest) -> Option<(Pba, Dir)> {
-        let lbas = r.lba.span(r.blocks);
+        let lbas = r.span();
         match r.op {
             HostOp::Read if !self.lost.contains_any(lbas.clone()) => Some((Pba(r.lba.0), Dir::Read)),
             HostOp::Write if !self.refuses || self.first_victim(&lbas).is_none() => {

@@ -1,4 +1,7 @@
 //! `disk-cache`: a set-associative cache of bands on the shingled medium itself (Cassuto et al. 2010, section IV).
+//!
+//! Native bands hold the host's blocks at fixed places. A write is appended to the cache band of its native band; when that is full, each
+//! native band with blocks in it is read, patched in memory and written as a whole, and the cache band is empty.
 
 mod clean;
 mod entry;
@@ -338,7 +341,7 @@ impl DiskCache {
 
     fn read(&mut self, r: &HostRequest, plan: &mut Plan) {
         let (mut runs, mut found) = (ReadRuns::to_host(0), Found::default());
-        let mut left = r.lba.span(r.blocks);
+        let mut left = r.span();
         while !left.is_empty() {
             let (run, discarded) = first_alike(&self.discarded, left.clone());
             left.start = run.end;
@@ -365,14 +368,14 @@ impl DiskCache {
         }
         plan.set_extents(ops.max(1));
         if !self.discarded.is_empty() {
-            self.discarded.remove(r.lba.span(r.blocks));
+            self.discarded.remove(r.span());
         }
     }
 
     fn discard(&mut self, r: &HostRequest, plan: &mut Plan) {
         plan.record(Record { tag: recover::DISCARD, words: [r.lba.0, r.blocks.0, 0] });
         self.forget(r.lba, r.blocks);
-        self.discarded.insert(r.lba.span(r.blocks));
+        self.discarded.insert(r.span());
     }
 
     /// Takes the units that lie wholly in a range out of the cache; their positions stay taken until the set is cleaned.

@@ -1,4 +1,7 @@
 //! `e-region`: all writes go to a ring on the medium, and a cursor brings them home region after region (Hall et al. 2012).
+//!
+//! The cursor reads a region, completes it with what the ring holds of it, and writes it to the spare place; the place that the region had
+//! is the next spare one. It goes on in idle time, and after writes, the more the fuller the ring is.
 
 mod entry;
 mod records;
@@ -150,7 +153,7 @@ impl ERegion {
 
     fn read(&self, r: &HostRequest, plan: &mut Plan) {
         let mut runs = ReadRuns::to_host(0);
-        let lbas = r.lba.span(r.blocks);
+        let lbas = r.span();
         self.for_runs(lbas.clone(), |run, pba, _| runs.push(pba, run.end - run.start, plan));
         let ops = runs.end(plan);
         self.live.zero_rest(lbas, Blocks::ZERO, plan);
@@ -213,7 +216,7 @@ impl ERegion {
     }
 
     fn discard(&mut self, r: &HostRequest, plan: &mut Plan) {
-        self.live.remove(r.lba.span(r.blocks), plan);
+        self.live.remove(r.span(), plan);
         let record = records::forgotten(r.lba.0, r.blocks.0);
         plan.record(record);
         self.apply(&record);

@@ -1,4 +1,8 @@
 //! `log`: log-structured bands with compaction.
+//!
+//! Every write is appended to an open band, and a map says where each unit is now. When few bands are free, the band with the fewest live
+//! units is compacted: these are appended to an open band, and it is free. `h-swd` and `laz-raz` are this layer with other options:
+//! which units go together ([`heat`]), and tracks for random access beside the log ([`raz`]).
 
 mod clean;
 mod entry;
@@ -305,7 +309,7 @@ impl LogLayer {
         }
         plan.set_extents(extents);
         if !self.discarded.is_empty() {
-            self.discarded.remove(r.lba.span(r.blocks));
+            self.discarded.remove(r.span());
         }
     }
 }

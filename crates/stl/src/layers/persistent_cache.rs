@@ -1,5 +1,9 @@
 //! `persistent-cache`: a drive-managed drive with a log on the medium, a limited map and FIFO cleaning of bands
 //! (Shafaei, Hajkazemi, Desnoyers and Aghayev 2017).
+//!
+//! Every write becomes a packet at the end of the log, which takes one of the map's few entries; long sequential ones may go home past it.
+//! When the log is long, rounds of cleaning merge the cached blocks of the oldest packets' bands into these, and requests wait for
+//! a step of that, or for all of it where the map is full.
 
 mod clean;
 mod entry;
@@ -370,7 +374,7 @@ impl PersistentCache {
 
     pub(super) fn discard(&mut self, r: &HostRequest, plan: &mut Plan) {
         plan.record(Record { tag: records::DISCARD, words: [r.lba.0, r.blocks.0, 0] });
-        self.forget(r.lba.span(r.blocks));
+        self.forget(r.span());
     }
 
     /// Whether blocks of `span` lie in the log, or are on their way home from there.

@@ -1,4 +1,4 @@
-//! `raw`: the shingled medium itself, without translation.
+//! `raw`: the shingled medium itself, without translation: LBA equals PBA, and a write destroys what lies behind it.
 
 use super::cmr::Identity;
 use crate::Capabilities;

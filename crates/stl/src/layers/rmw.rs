@@ -1,4 +1,7 @@
-//! `rmw`: read-modify-write of bands, in place.
+//! `rmw`: read-modify-write of bands, in place (the strawman of Cassuto et al. 2010).
+//!
+//! LBAs fill the bands in order. A write reads its band into memory, whole or from the written block on, and writes it again at its place;
+//! with a journal the new content is written there first, so that a power cut in between loses nothing.
 
 use crate::entry::{BAND_OF_TRACKS, BandLength, BuildContext, BuildResult, HEAD_TRACKS, LayerEntry};
 use crate::parts::live::LateLive;
@@ -197,7 +200,7 @@ impl TranslationLayer for Rmw {
                     );
                 });
                 if plan.wants_data() {
-                    self.live.ask(|live| live.zero_rest(r.lba.span(r.blocks), Blocks::ZERO, plan));
+                    self.live.ask(|live| live.zero_rest(r.span(), Blocks::ZERO, plan));
                 }
             }
             HostOp::Write => {

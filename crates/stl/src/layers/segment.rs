@@ -1,4 +1,7 @@
 //! `segment`: bands cut by angle into segments, each updated in place.
+//!
+//! A segment is the same arc of all tracks of a band. A write destroys what lies behind it in its own segment only, so these chunks are
+//! read and written again: of `n` arcs on a track an `n`-th of what `rmw` copies.
 
 mod entry;
 mod layout;
@@ -129,7 +132,7 @@ impl Segments {
     }
 
     fn discard(&mut self, r: &HostRequest, plan: &mut Plan) {
-        self.live.remove(r.lba.span(r.blocks), plan);
+        self.live.remove(r.span(), plan);
     }
 
     fn write_part(&mut self, part: &SegmentPart, lba: u64, plan: &mut Plan) {
@@ -217,7 +220,7 @@ impl Segments {
         let ops = runs.end(plan);
         plan.set_extents(ops);
         if plan.wants_data() {
-            self.live.zero_rest(r.lba.span(r.blocks), Blocks::ZERO, plan);
+            self.live.zero_rest(r.span(), Blocks::ZERO, plan);
         }
     }
 

@@ -274,8 +274,8 @@ impl SteadyLog {
     }
 
     fn discard(&mut self, r: &HostRequest, plan: &mut Plan) {
-        plan.record(records::discarded(&r.lba.span(r.blocks)));
-        self.forget(r.lba.span(r.blocks));
+        plan.record(records::discarded(&r.span()));
+        self.forget(r.span());
         self.free_emptied(plan);
     }
 
@@ -315,7 +315,7 @@ impl TranslationLayer for SteadyLog {
             }
             HostOp::Read => {
                 let mut first: Option<Pba> = None;
-                self.for_places(r.lba.span(r.blocks), |_, pba, _| {
+                self.for_places(r.span(), |_, pba, _| {
                     first = pba.map(|pba| first.map_or(pba, |first| first.min(pba))).or(first);
                 });
                 Some((first?, Dir::Read))

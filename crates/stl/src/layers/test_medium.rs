@@ -163,7 +163,7 @@ impl<L: TranslationLayer> Rig<L> {
         plan.clear();
         layer.submit(SimTime::ZERO, &self::request(HostOp::Read, 0, self.model.len() as u64), &mut plan);
         medium.walk(&plan, plan.ops().len(), 0, &mut got);
-        let flight = if request.op == HostOp::Read { 0..0 } else { request.lba.span(request.blocks) };
+        let flight = if request.op == HostOp::Read { 0..0 } else { request.span() };
         for (lba, (&got, &want)) in got.iter().zip(&self.model).enumerate() {
             let new = flight.contains(&(lba as u64)).then(|| {
                 let new = host[lba - flight.start as usize];

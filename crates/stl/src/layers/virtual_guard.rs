@@ -1,4 +1,7 @@
 //! `virtualguard`: updates in place; the tracks that they would destroy wait in a cache (Shafaei & Desnoyers 2017).
+//!
+//! Before the first write to a track the next one is copied to a cache of tracks that lie apart; its home is then a virtual guard, and
+//! writes to either cost one operation. When the cache is full, one band gets its tracks back ([`clean`]).
 
 mod clean;
 mod entry;

@@ -1,4 +1,7 @@
-//! `zoned`: a host-managed drive, which refuses what is out of order.
+//! `zoned`: a host-managed drive, which refuses what is out of order; with `host-aware` ([`aware`]) one that takes it into a log.
+//!
+//! Zones lie apart on the medium ([`places`]). What a request may do is asked of the state machine of zones ([`table`]) when it arrives;
+//! then it is one operation a zone.
 
 mod aware;
 mod aware_entry;
@@ -189,7 +192,7 @@ impl TranslationLayer for Zoned {
         match r.op {
             HostOp::Read => {
                 let mut first = None;
-                self.by_zone(r.lba.span(r.blocks), |zone, at, _| {
+                self.by_zone(r.span(), |zone, at, _| {
                     first = first.or((at < table.readable(zone)).then_some(Lba(at)));
                 });
                 let read = table.may_read(r.lba, r.blocks, self.limits.unrestricted_reads).is_ok();
@@ -207,7 +210,7 @@ impl TranslationLayer for Zoned {
         let table = self.admitted.get_or_insert_with(|| self.table.hand_over_limits());
         let changes = Self::judge(table, r, self.limits.unrestricted_reads);
         let changes = changes.inspect_err(|(why, _)| table.refused(r.op, *why))?;
-        let span = r.lba.span(r.blocks);
+        let span = r.span();
         if !changes {
             return Ok(span);
         }

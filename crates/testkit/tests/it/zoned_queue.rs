@@ -180,7 +180,7 @@ impl History {
             }
             for (i, (was, is)) in before.bytes.chunks(BLOCK).zip(after.bytes.chunks(BLOCK)).enumerate() {
                 let lba = after.start + i as u64;
-                if r.lba.span(r.blocks).contains(&lba) {
+                if r.span().contains(&lba) {
                     let first = Version { request: u64::MAX, sent: SimTime::ZERO, is: was.to_vec() };
                     let versions = self.blocks.entry(lba).or_insert_with(|| vec![first]);
                     versions.push(Version { request: r.id, sent: now, is: is.to_vec() });

@@ -174,7 +174,7 @@ impl DmZoned {
     }
 
     fn pieces(&self, r: &HostRequest) -> impl Iterator<Item = Piece> + use<> {
-        let pieces = cut(&r.lba.span(r.blocks), self.table.shape.size);
+        let pieces = cut(&r.span(), self.table.shape.size);
         pieces.map(|(chunk, blocks, host)| Piece { chunk, blocks, host })
     }
 

@@ -11,7 +11,7 @@ use std::ops::Range;
 impl DmZoned {
     /// What a write's first and last unit have beside it: chunk and blocks.
     fn beside(&self, r: &HostRequest) -> [Piece; 2] {
-        let (size, span) = (self.table.shape.size, r.lba.span(r.blocks));
+        let (size, span) = (self.table.shape.size, r.span());
         let whole = outward(&span);
         [whole.start..span.start, span.end..whole.end].map(|blocks| {
             let chunk = blocks.start.min(span.end - 1) / size;

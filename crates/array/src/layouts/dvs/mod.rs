@@ -131,7 +131,7 @@ impl Dvs {
     /// The groups that an operation needs the tables of, besides those that are in the journal.
     fn groups_needed(&self, purpose: &Purpose) -> BTreeSet<u64> {
         match purpose {
-            Purpose::Host(r) => self.groups_of(&r.lba.span(r.blocks)).collect(),
+            Purpose::Host(r) => self.groups_of(&r.span()).collect(),
             Purpose::Runs(runs) => runs.iter().flat_map(|run| self.groups_of(run)).collect(),
             Purpose::Task(Task::Rebuild(group) | Task::Collect(group)) => [*group].into(),
             Purpose::Task(Task::Replay(_) | Task::WriteTables(_)) => BTreeSet::new(),
@@ -173,7 +173,7 @@ impl Dvs {
 
     fn begin_host(&mut self, ticket: Ticket, r: &HostRequest, plan: &mut MemberPlan) -> Result<(), Lost> {
         if !matches!(r.op, HostOp::Append | HostOp::Zone(_)) {
-            self.touch(self.groups_of(&r.lba.span(r.blocks)));
+            self.touch(self.groups_of(&r.span()));
         }
         match r.op {
             HostOp::Read => return self.begin_read(ticket, r, plan),
@@ -246,7 +246,7 @@ impl Array for Dvs {
     }
 
     fn prefetch(&mut self, request: &HostRequest) {
-        let group = self.groups_of(&request.lba.span(request.blocks)).start;
+        let group = self.groups_of(&request.span()).start;
         self.groups.prefetch(group);
     }
 

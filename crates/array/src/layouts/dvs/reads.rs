@@ -18,7 +18,7 @@ impl Dvs {
         let before = plan.ops().len();
         let changes = self.disks.changes();
         let mut op = ReadOp { request: *r, changes, slots: Slots::default(), lost: Vec::new() };
-        for (group, lcn, blocks, host) in self.chunks(r.lba.span(r.blocks)) {
+        for (group, lcn, blocks, host) in self.chunks(r.span()) {
             let n = blocks.end - blocks.start;
             let found = self.group(group).and_then(|g| Some((g, g.place(lcn)?)));
             let Some((tables, place)) = found else {

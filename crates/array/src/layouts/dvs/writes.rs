@@ -21,7 +21,7 @@ impl Dvs {
         plan: &mut MemberPlan,
     ) -> Result<(), Lost> {
         let mut op = self.new_write(ticket, Purpose::Host(*r));
-        self.add_range(&mut op, r.lba.span(r.blocks), 0, r.op == HostOp::Write)?;
+        self.add_range(&mut op, r.span(), 0, r.op == HostOp::Write)?;
         self.pack_and_read(op, plan)
     }
 
@@ -113,7 +113,7 @@ impl Dvs {
 
     /// Chunks that a discard takes as a whole hold nothing any more.
     pub(super) fn unmap(&mut self, r: &HostRequest, plan: &mut MemberPlan) {
-        for (group, lcn, part, _) in self.chunks(r.lba.span(r.blocks)) {
+        for (group, lcn, part, _) in self.chunks(r.span()) {
             let whole = part == (0..self.shape.chunk);
             if whole && self.group(group).is_some_and(|g| g.place(lcn).is_some()) {
                 self.unlist(group);

@@ -38,7 +38,7 @@ impl FullStripe {
         plan: &mut MemberPlan,
     ) -> Result<(), Lost> {
         let mut direct = Vec::new();
-        for (lcn, blocks, host) in self.chunks(r.lba.span(r.blocks)) {
+        for (lcn, blocks, host) in self.chunks(r.span()) {
             let (host, n) = (Blocks(host), Blocks(blocks.end - blocks.start));
             let Some(place) = self.table.place(lcn) else {
                 plan.deliver(ticket, host, n, &[]);

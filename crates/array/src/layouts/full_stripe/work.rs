@@ -177,7 +177,7 @@ impl FullStripe {
     /// chunk. `false`: it is another's turn.
     pub(super) fn claim(&mut self, ticket: Ticket, purpose: &Purpose) -> bool {
         let runs = match purpose {
-            Purpose::Host(r) => vec![r.lba.span(r.blocks)],
+            Purpose::Host(r) => vec![r.span()],
             Purpose::Runs(runs) => runs.clone(),
             Purpose::Collect(_) | Purpose::Rebuild(_) => return true,
         };

@@ -34,7 +34,7 @@ impl FullStripe {
             return Ok(());
         }
         let (runs, host) = match &purpose {
-            Purpose::Host(r) => (vec![r.lba.span(r.blocks)], r.op == HostOp::Write),
+            Purpose::Host(r) => (vec![r.span()], r.op == HostOp::Write),
             Purpose::Runs(runs) => (runs.clone(), true),
             Purpose::Collect(_) | Purpose::Rebuild(_) => return Err(Lost),
         };

@@ -1,4 +1,7 @@
 //! Copies of every chunk on different disks: RAID-1, and with more disks than copies RAID-10.
+//!
+//! A write goes to all living copies, a read to one of them ([`shape`] says which disks have a chunk); a stripe that is being
+//! written is noted, so that after a bad end its copies are made equal.
 
 mod entry;
 mod shape;
@@ -113,7 +116,7 @@ impl Mirror {
 
     /// Whether of each chunk of a request a copy is left.
     fn has_copies(&self, r: &HostRequest) -> bool {
-        self.shape.chunks_of(&r.lba.span(r.blocks)).all(|chunk| self.copies(chunk).next().is_some())
+        self.shape.chunks_of(&r.span()).all(|chunk| self.copies(chunk).next().is_some())
     }
 
     /// Where blocks of the host's are in a copy of their chunk.
@@ -141,7 +144,7 @@ impl Mirror {
 
     /// Plans a request of the host's.
     fn ask(&mut self, ticket: Ticket, r: &HostRequest, plan: &mut MemberPlan) -> Result<(), NoCopy> {
-        let (span, mut all) = (r.lba.span(r.blocks), Vec::new());
+        let (span, mut all) = (r.span(), Vec::new());
         self.turn += u64::from(r.op == HostOp::Read);
         for chunk in self.shape.chunks_of(&span) {
             let first = all.len();
@@ -163,7 +166,7 @@ impl Mirror {
     /// Chunks that a request changes, where that is to be remembered.
     fn changing(&self, r: &HostRequest) -> Option<Range<u64>> {
         let changes = self.remembers && matches!(r.op, HostOp::Write | HostOp::Discard);
-        changes.then(|| self.shape.chunks_of(&r.lba.span(r.blocks)))
+        changes.then(|| self.shape.chunks_of(&r.span()))
     }
 
     fn start_host(&mut self, ticket: Ticket, r: &HostRequest, plan: &mut MemberPlan) {

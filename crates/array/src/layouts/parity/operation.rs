@@ -126,7 +126,7 @@ pub(super) fn slot_term(reads: &[RowRead], row: u64, role: u64, at: u64) -> Opti
 impl WriteOp {
     /// The host's blocks.
     pub(super) fn span(&self) -> Range<u64> {
-        self.request.lba.span(self.request.blocks)
+        self.request.span()
     }
 
     /// The segments of a row, none where the disks of its parities are dead.

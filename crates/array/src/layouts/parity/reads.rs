@@ -16,7 +16,7 @@ impl Parity {
         request: &HostRequest,
         plan: &mut MemberPlan,
     ) -> Result<(), TooManyDead> {
-        let (rows, span, changes) = (self.rows, request.lba.span(request.blocks), self.disks.changes());
+        let (rows, span, changes) = (self.rows, request.span(), self.disks.changes());
         let mut op = ReadOp { request: *request, changes, extra: Vec::new(), lost: Vec::new() };
         for row in rows.rows_of(span.clone()) {
             let part = rows.within(row, &span);

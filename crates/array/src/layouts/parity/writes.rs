@@ -176,14 +176,14 @@ impl Parity {
 
     /// The rows that a range of the host's blocks covers as a whole.
     fn whole_rows(&self, r: &HostRequest) -> Range<u64> {
-        let (row, span) = (self.rows.host_blocks(), r.lba.span(r.blocks));
+        let (row, span) = (self.rows.host_blocks(), r.span());
         span.start.div_ceil(row)..span.end / row
     }
 
     /// Rows of which data and parity are being changed by a request, where that is to be remembered.
     pub(super) fn changing(&self, r: &HostRequest) -> Option<Range<u64>> {
         match r.op {
-            HostOp::Write if self.options.intent => Some(self.rows.rows_of(r.lba.span(r.blocks))),
+            HostOp::Write if self.options.intent => Some(self.rows.rows_of(r.span())),
             HostOp::Discard if self.options.intent || self.options.journal => Some(self.whole_rows(r)),
             _ => None,
         }

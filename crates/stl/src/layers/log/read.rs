@@ -11,7 +11,7 @@ impl LogLayer {
     /// Units that were never written are read from where they would be on a drive that was filled in order.
     pub(super) fn read(&self, r: &HostRequest, plan: &mut Plan) {
         let mut runs = ReadRuns::to_host(0);
-        let mut left = r.lba.span(r.blocks);
+        let mut left = r.span();
         while !left.is_empty() {
             let (run, discarded) = first_alike(&self.discarded, left.clone());
             left.start = run.end;

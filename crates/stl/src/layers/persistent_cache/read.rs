@@ -69,7 +69,7 @@ impl PersistentCache {
 
     pub(super) fn read(&mut self, r: &HostRequest, plan: &mut Plan) {
         let mut runs = ReadRuns::to_host(0);
-        let (mut left, mut hit, mut missed) = (r.lba.span(r.blocks), false, false);
+        let (mut left, mut hit, mut missed) = (r.span(), false, false);
         while !left.is_empty() {
             let (mut alike, discarded) = first_alike(&self.discarded, left.clone());
             left.start = alike.end;
@@ -94,7 +94,7 @@ impl PersistentCache {
         self.counters.read_misses += u64::from(!hit);
         self.counters.read_split += u64::from(hit && missed);
         // What is being collected is in memory: such a read waits for nothing.
-        if !self.collecting(r.lba.span(r.blocks)) {
+        if !self.collecting(r.span()) {
             self.acknowledge_early(plan);
             self.wait_of_read(plan);
         }

@@ -43,7 +43,7 @@ impl SteadyLog {
 
     /// Plans a read: its parts are read in the order of their places, wherever the host's buffer wants them.
     pub(super) fn read(&mut self, r: &HostRequest, plan: &mut Plan) {
-        let lbas = r.lba.span(r.blocks);
+        let lbas = r.span();
         let mut pieces = std::mem::take(&mut self.pieces);
         pieces.clear();
         self.for_places(lbas.clone(), |run, pba, holds| {

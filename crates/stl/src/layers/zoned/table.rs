@@ -346,7 +346,7 @@ impl Table {
         r: &HostRequest,
         changed: &mut dyn FnMut(u64, ZoneState),
     ) -> Result<(), Refused> {
-        let range = r.lba.span(r.blocks);
+        let range = r.span();
         let first = self.shape.zone_of(range.start);
         // What begins in the gap behind a zone does not mean that zone.
         let first = first + u64::from(range.start >= self.shape.span(first).end);
