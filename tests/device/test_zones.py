@@ -175,11 +175,11 @@ def test_sg3_utils_reads_the_log_pages(make: Make, tmp_path: Path) -> None:
 def test_smartctl_finds_a_healthy_disk(make: Make, tmp_path: Path) -> None:
     need("smartctl")
     node, environment = generic(tmp_path, url(*serve(make, layer=LAYER)))
-    words = ["smartctl", "-a", "-d", "scsi", str(node)]
+    words = ["smartctl", "-x", "-d", "scsi", str(node)]
     done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "SMART Health Status: OK" in done.stdout
-    assert "No Self-tests have been logged" in done.stdout
+    for told in ("SMART Health Status: OK", "No Self-tests have been logged", "Status: no scans active"):
+        assert told in done.stdout, done.stdout
 
 
 def test_sg3_utils_reads_the_rate_of_rotation(make: Make, tmp_path: Path) -> None:

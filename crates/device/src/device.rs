@@ -381,6 +381,11 @@ impl Device {
         })
     }
 
+    /// What clients did since the last reset, and the model's time since the device was started.
+    pub fn counted(&self) -> (&Counters, SimTime) {
+        (&self.counters, self.clock.now())
+    }
+
     /// Counters and sizes.
     pub fn stats(&self) -> Value {
         let mut stats = self.engine.stats(self.config.map_budget);

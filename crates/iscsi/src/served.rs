@@ -5,12 +5,13 @@ use crate::target::Target;
 use parking_lot::{Mutex, RwLock};
 use smrlab_device::config::Timing;
 use smrlab_device::{Device, DeviceError};
-use smrlab_scsi::{Change, Disk, Done, Extents, Facts, Fault, Kind, Modes, Reservations, Sense};
+use smrlab_scsi::{Change, Disk, Done, Extents, Facts, Fault, Kind, Modes, Reservations, Sense, Usage};
 use smrlab_stl::Refusal;
 use smrlab_units::{Blocks, Lba, Zone, ZoneAction, ZoneStatistics};
 use std::net::TcpListener;
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 
 /// Commands of a session that the modelled drive may have at a time; a SATA drive's queue is as deep.
 const DEPTH: usize = 32;
@@ -183,6 +184,16 @@ impl Disk for Served {
         self.device.zone_statistics()
     }
 
+    fn usage(&self) -> Usage {
+        let (counters, now) = self.device.counted();
+        Usage {
+            read: counters.bytes_read.load(Relaxed),
+            written: counters.bytes_written.load(Relaxed),
+            unrecovered: counters.destroyed_reads.load(Relaxed),
+            minutes: (now.0 / 60_000_000_000) as u32,
+        }
+    }
+
     fn flush(&self) -> Done {
         self.device.flush().map_err(|e| fault(&e, Sense::WRITE_ERROR))
     }
@@ -262,5 +273,7 @@ mod tests {
         disk.read(Lba(all - 8), &mut data[..1024]).unwrap();
         assert_eq!((data[..512] == [3; 512], data[512..1024] == [9; 512]), (true, true));
         assert_eq!(disk.read(Lba(all), &mut data[..512]).unwrap_err().why, Sense::OUT_OF_RANGE);
+        let read = 8192 + 512 + 1024;
+        assert_eq!(disk.usage(), Usage { read, written: 4096 + 512, unrecovered: 0, minutes: 0 });
     }
 }

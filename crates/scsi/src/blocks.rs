@@ -1,7 +1,7 @@
 //! Block commands of SBC-4: reads, writes, comparisons, unmapping, capacity.
 
 use crate::command::{Answer, Call};
-use crate::{MOST_BYTES, Sense, number};
+use crate::{MOST_BYTES, Modes, Sense, number};
 use smrlab_units::{Blocks, Lba};
 use std::ops::Range;
 
@@ -183,11 +183,13 @@ pub(crate) fn or_write(call: &Call<'_>) -> Answer {
     Ok(Vec::new())
 }
 
-/// START STOP UNIT: the disk is always ready; what stops it makes everything durable first, unless NO_FLUSH is set.
+/// START STOP UNIT: what stops the disk makes everything durable first, unless NO_FLUSH is set.
 pub(crate) fn start_stop(call: &Call<'_>) -> Answer {
-    if call.byte(4) & 0x05 == 0 {
+    let stopped = call.byte(4) & 0x01 == 0;
+    if stopped && call.byte(4) & 0x04 == 0 {
         call.told(call.disk.flush())?;
     }
+    call.disk.set_modes(Modes { stopped, ..call.disk.modes() });
     Ok(Vec::new())
 }
 

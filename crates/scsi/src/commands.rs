@@ -130,7 +130,7 @@ static COMMANDS: &[Command] = &[
     reserves(0x16, &[0x16, 0, 0, 0, 0, 0], no_out, persistent::take),
     always(reserves(0x17, &[0x17, 0, 0, 0, 0, 0], no_out, persistent::give_back)),
     asks(0x1a, &[0x1a, 0x08, 0xff, 0xff, 0xff, 0], (4, 1), mode::sense_6),
-    free(plain(0x1b, &[0x1b, 0x01, 0, 0x0f, 0xf7, 0], blocks::start_stop)),
+    free(plain(0x1b, &[0x1b, 0x01, 0, 0, 0x05, 0], blocks::start_stop)),
     alters(plain(0x1d, &[0x1d, 0x04, 0, 0, 0, 0], nothing)),
     free(plain(0x25, &[0x25, 0, 0, 0, 0, 0, 0, 0, 0, 0], blocks::capacity_10)),
     plain(0x28, cdb!(10, 0x28, 0x18), blocks::read),
@@ -273,7 +273,7 @@ pub fn execute(disk: &dyn Disk, host: &str, cdb: &[u8], out: &[u8]) -> Result<Ve
     match command.run {
         Handler::Plain(run) => disk.reserved(&mut |all| {
             if all.admits(host, command.access) {
-                answer = unprotected(command, disk).and_then(|()| run(&call)).map_err(Refused::from);
+                answer = able(command, disk).and_then(|()| run(&call)).map_err(Refused::from);
             }
         }),
         Handler::Reserving(run) => disk.reserve(&mut |all| {
@@ -289,9 +289,16 @@ pub fn execute(disk: &dyn Disk, host: &str, cdb: &[u8], out: &[u8]) -> Result<Ve
     Ok(data)
 }
 
-/// Fails where a host protected the disk against what a command does.
-fn unprotected(command: &Command, disk: &dyn Disk) -> Result<(), Sense> {
-    if command.writes && disk.modes().write_protected { Err(Sense::SOFTWARE_PROTECTED) } else { Ok(()) }
+/// Fails where a host stopped the disk or protected it against what a command does.
+fn able(command: &Command, disk: &dyn Disk) -> Result<(), Sense> {
+    let modes = disk.modes();
+    // All that read or write the medium, and TEST UNIT READY; modes are looked at and changed without it.
+    let of_modes = matches!(command.code, 0x15 | 0x1a | 0x55 | 0x5a);
+    let medium = matches!(command.access, Access::Reads | Access::Writes) && !of_modes || command.code == 0;
+    if modes.stopped && medium {
+        return Err(Sense::STOPPED);
+    }
+    if command.writes && modes.write_protected { Err(Sense::SOFTWARE_PROTECTED) } else { Ok(()) }
 }
 
 /// Carries out a command for a logical unit that is not there, of a target whose unit 0 is `disk`.

@@ -96,6 +96,19 @@ impl From<Sense> for Refused {
     }
 }
 
+/// What a disk counted since it was started.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// Bytes read.
+    pub read: u64,
+    /// Bytes written.
+    pub written: u64,
+    /// Reads that did not bring the data.
+    pub unrecovered: u64,
+    /// How long it has had power.
+    pub minutes: u32,
+}
+
 /// Why a disk did not do something, and at which block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fault {
@@ -179,6 +192,11 @@ pub trait Disk {
     /// What it counted of its zones; `None`: nothing, or it has none.
     fn zone_statistics(&self) -> Option<ZoneStatistics> {
         None
+    }
+
+    /// What it counted of reads and writes.
+    fn usage(&self) -> Usage {
+        Usage::default()
     }
 
     /// What hosts changed; at first [`Modes::default`].

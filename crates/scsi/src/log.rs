@@ -1,13 +1,17 @@
-//! LOG SENSE: which pages there are, the temperature, results of self-tests, informational exceptions, and statistics of zones. A simulated
-//! disk has no temperature, and says so; of self-tests it has the one that says nothing but whether it passed.
+//! LOG SENSE: which pages there are, counters of errors, the temperature, results of self-tests, of scans in the background and informational
+//! exceptions, and statistics of zones. A simulated disk has no temperature, and says so; of self-tests it has the one that says nothing but
+//! whether it passed, and it never scans itself.
 
 use crate::Sense;
 use crate::command::{Answer, Call};
 
 const SUPPORTED: u8 = 0x00;
+const WRITE_ERRORS: u8 = 0x02;
+const READ_ERRORS: u8 = 0x03;
 const TEMPERATURE: u8 = 0x0d;
 const SELF_TESTS: u8 = 0x10;
 const STATISTICS: u8 = 0x14;
+const SCANS: u8 = 0x15;
 const EXCEPTIONS: u8 = 0x2f;
 
 /// The subpage of page 00h that lists pages with their subpages, and that of page 14h about zones.
@@ -15,8 +19,12 @@ const ALL: u8 = 0xff;
 const ZONES: u8 = 0x01;
 /// A temperature that is not known.
 const UNKNOWN: u8 = 0xff;
-/// The control byte of a parameter: a binary list.
+/// The control byte of a parameter: a binary list, or a counter that stops at its largest value.
 const LIST: u8 = 0x03;
+const COUNTER: u8 = 0x02;
+/// Parameters of counters of errors: bytes that were read or written, and errors for which there was no help.
+const PROCESSED: u8 = 0x05;
+const UNCORRECTED: u8 = 0x06;
 
 /// LOG SENSE. Parameters are lists, of which nothing is a threshold: which values are asked for (PC) makes no difference.
 pub(crate) fn sense(call: &Call<'_>) -> Answer {
@@ -24,18 +32,25 @@ pub(crate) fn sense(call: &Call<'_>) -> Answer {
     let zones = zones(call);
     let of_zones = zones.first().map(|_| [STATISTICS, ZONES]);
     // The temperature and that of reference; no additional sense code, and the temperature last read.
+    let usage = call.disk.usage();
+    let count = |code, n: u64| (code, n.to_be_bytes().to_vec());
     let parameters = match page {
         SUPPORTED => Vec::new(),
+        WRITE_ERRORS => vec![count(PROCESSED, usage.written)],
+        READ_ERRORS => vec![count(PROCESSED, usage.read), count(UNCORRECTED, usage.unrecovered)],
         TEMPERATURE => vec![(0, vec![0, UNKNOWN]), (1, vec![0, UNKNOWN])],
         // The last twenty, of which none was.
         SELF_TESTS => (1..=20).map(|code| (code, vec![0; 16])).collect(),
         STATISTICS if of_zones.is_some() => zones,
+        // Minutes with power; nothing is scanned, and nothing was.
+        SCANS => vec![(0, [&usage.minutes.to_be_bytes()[..], &[0; 8]].concat())],
         EXCEPTIONS => vec![(0, vec![0, 0, UNKNOWN])],
         _ => return Err(Sense::at_field(2)),
     };
-    let listed =
-        [[SUPPORTED, 0], [SUPPORTED, ALL], [TEMPERATURE, 0], [SELF_TESTS, 0]].into_iter().chain(of_zones);
-    let listed: Vec<[u8; 2]> = listed.chain([[EXCEPTIONS, 0]]).collect();
+    let plain = |page| [page, 0];
+    let listed = [[SUPPORTED, 0], [SUPPORTED, ALL]].into_iter();
+    let listed = listed.chain([WRITE_ERRORS, READ_ERRORS, TEMPERATURE, SELF_TESTS].map(plain));
+    let listed: Vec<[u8; 2]> = listed.chain(of_zones).chain([SCANS, EXCEPTIONS].map(plain)).collect();
     if !listed.contains(&[page, subpage]) {
         return Err(Sense::at_field(3));
     }
@@ -46,7 +61,13 @@ pub(crate) fn sense(call: &Call<'_>) -> Answer {
     let body: Vec<u8> = match (page, subpage) {
         (SUPPORTED, 0) => listed.iter().filter(|l| l[1] == 0).map(|l| l[0]).collect(),
         (SUPPORTED, _) => listed.concat(),
-        _ => parameters.iter().filter(|p| u64::from(p.0) >= from).flat_map(parameter).collect(),
+        _ => {
+            let control = if matches!(page, WRITE_ERRORS | READ_ERRORS) { COUNTER } else { LIST };
+            let asked = parameters.iter().filter(|p| u64::from(p.0) >= from);
+            asked
+                .flat_map(|(code, value)| [&[0, *code, control, value.len() as u8], &value[..]].concat())
+                .collect()
+        }
     };
     // SPF: the page has a subpage.
     let first = page | u8::from(subpage != 0) << 6;
@@ -71,8 +92,4 @@ fn zones(call: &Call<'_>) -> Vec<(u8, Vec<u8>)> {
         s.refused_writes,
     ];
     (0..).zip(counts).map(|(code, n)| (code, u64::from(n).to_be_bytes().to_vec())).collect()
-}
-
-fn parameter((code, value): &(u8, Vec<u8>)) -> Vec<u8> {
-    [&[0, *code, LIST, value.len() as u8], &value[..]].concat()
 }

@@ -19,11 +19,13 @@ pub struct Modes {
     pub descriptors: bool,
     /// SWP: what would change the disk is refused.
     pub write_protected: bool,
+    /// What needs the medium is refused until the disk is started; no bit of a page.
+    pub stopped: bool,
 }
 
 impl Default for Modes {
     fn default() -> Self {
-        Self { write_cache: true, descriptors: false, write_protected: false }
+        Self { write_cache: true, descriptors: false, write_protected: false, stopped: false }
     }
 }
 

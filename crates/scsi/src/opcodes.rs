@@ -74,8 +74,8 @@ pub(crate) fn report_luns(call: &Call<'_>) -> Answer {
     }
 }
 
-/// REQUEST SENSE: sense comes with each command, so there is none left.
+/// REQUEST SENSE: sense comes with each command, so there is none left; a disk that is stopped says so.
 pub(crate) fn request_sense(call: &Call<'_>) -> Answer {
-    let described = call.byte(1) & 1 != 0;
-    Ok(if described { Sense::NONE.descriptors() } else { Sense::NONE.fixed().to_vec() })
+    let sense = if call.disk.modes().stopped { Sense::STOPPED } else { Sense::NONE };
+    Ok(sense.data(call.byte(1) & 1 != 0))
 }

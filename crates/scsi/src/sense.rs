@@ -21,6 +21,8 @@ const fn sense(key: u8, asc: u8, ascq: u8) -> Sense {
 impl Sense {
     /// Nothing to say.
     pub const NONE: Self = sense(0x0, 0x00, 0x00);
+    /// The disk is stopped: a command has to start it.
+    pub const STOPPED: Self = sense(0x2, 0x04, 0x02);
     /// The medium cannot give the data back.
     pub const UNRECOVERED_READ: Self = sense(0x3, 0x11, 0x00);
     /// The medium does not take the data.

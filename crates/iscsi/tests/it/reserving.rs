@@ -32,16 +32,19 @@ fn another_initiators_reservation_is_the_status_of_a_conflict() {
 }
 
 #[test]
-fn a_reset_ends_a_reservation_and_a_cold_one_the_session() {
+fn a_reset_starts_the_disk_and_ends_a_reservation_and_a_cold_one_the_session() {
     for (function, ends) in [(5, false), (6, false), (7, true)] {
         let target = target();
         let reset = Pdu::new(opcode::TASK).with(16, 50).with(24, 11);
         let mut reset = reset;
         reset.header[1] |= function;
-        let sent = [command(1, 10, 0, 0, &[0x16, 0, 0, 0, 0, 0]), reset, command(2, 12, 0, 0, &[0; 6])];
+        let [reserve, stop] = [0x16, 0x1b].map(|code| command(1, 10, 0, 0, &[code, 0, 0, 0, 0, 0]));
+        let sent = [reserve, stop.with(24, 11), reset.with(24, 12), command(2, 13, 0, 0, &[0; 6])];
         let (_, told, good) = converse(&target, NORMAL, &sent);
-        assert_eq!((told[0].header[3], told[1].opcode(), told[1].header[2]), (0, opcode::TASK_RESPONSE, 0));
-        assert_eq!((told.len(), good), if ends { (2, true) } else { (3, false) }, "function {function}");
+        assert_eq!((told[0].header[3], told[1].header[3]), (0, 0));
+        assert_eq!((told[2].opcode(), told[2].header[2]), (opcode::TASK_RESPONSE, 0));
+        assert_eq!((told.len(), good), if ends { (3, true) } else { (4, false) }, "function {function}");
+        assert!(!target.disk.modes().stopped);
         assert_eq!(ready(&target, "iqn.b", &[0x16, 0, 0, 0, 0, 0]), 0, "it is free");
         assert_eq!(
             ready(&target, "iqn.c", &[0x16, 0, 0, 0, 0, 0]),

@@ -275,11 +275,29 @@ fn the_status_of_blocks_is_told_in_stretches() {
 }
 
 #[test]
-fn a_disk_that_is_stopped_is_flushed() {
-    let disk = Memory::new(1024, 512);
+fn a_disk_that_is_stopped_is_flushed_and_waits_to_be_started() {
+    let disk = Memory::zoned();
     for (byte, flushes) in [(0x01, 0), (0x00, 1), (0x04, 1), (0x00, 2)] {
         disk.ask(&[0x1b, 0, 0, 0, byte, 0]).unwrap();
-        assert_eq!(disk.flushes.get(), flushes);
+        assert_eq!((disk.flushes.get(), disk.modes.get().stopped), (flushes, byte & 1 == 0));
+    }
+    let zone = |code: u8, action| [&[code, action][..], &[0; 13], &[0]].concat();
+    let medium = [cdb(0x28, 0, 0, 1), cdb(0x2a, 0, 0, 1), cdb(0x35, 0, 0, 0), zone(0x95, 0), zone(0x94, 3)];
+    for cdb in medium.into_iter().chain([vec![0; 6]]) {
+        assert_eq!(disk.tell(&cdb, &[0; 512]), Err(Sense::STOPPED), "{cdb:x?}");
+    }
+    assert_eq!((disk.flushes.get(), disk.acted.take().len()), (2, 0));
+    // What it is and how it is set is told all the same; so is that it is stopped.
+    for cdb in [[0x12, 0, 0, 0, 9, 0], [0x1a, 8, 0x08, 0, 255, 0], [0x1b, 1, 0, 0, 0, 0]] {
+        assert!(disk.ask(&cdb).is_ok(), "{cdb:x?}");
+    }
+    let sense = |described| disk.ask(&[0x03, described, 0, 0, 18, 0]).unwrap();
+    assert_eq!((sense(0), sense(1)), (Sense::STOPPED.fixed().to_vec(), vec![0x72, 2, 4, 2, 0, 0, 0, 0]));
+    disk.ask(&[0x1b, 0, 0, 0, 1, 0]).unwrap();
+    assert_eq!((disk.ask(&[0; 6]), sense(0)), (Ok(Vec::new()), Sense::NONE.fixed().to_vec()));
+    // Nothing is ejected, and there are no other power conditions.
+    for byte in [0x02, 0x03, 0x10, 0x30, 0xb0] {
+        assert_eq!(disk.ask(&[0x1b, 0, 0, 0, byte, 0]).unwrap_err().field, Some(4));
     }
 }
 

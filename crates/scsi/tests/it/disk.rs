@@ -1,7 +1,7 @@
 //! A disk in memory: bytes, and zones as they are put there, which do nothing but take what they are told.
 
 use smrlab_scsi::{
-    Change, Disk, Done, Extents, Facts, Kind, Modes, Refused, Reservations, Sense, data_out, execute,
+    Change, Disk, Done, Extents, Facts, Kind, Modes, Refused, Reservations, Sense, Usage, data_out, execute,
 };
 use smrlab_units::{
     Blocks, Lba, PreferredZones, Zone, ZoneAction, ZoneCondition, ZoneKind, ZoneLimits, ZoneStatistics,
@@ -25,6 +25,7 @@ pub(crate) struct Memory {
     pub bytes: RefCell<Vec<u8>>,
     pub zones: Vec<Zone>,
     pub statistics: Option<ZoneStatistics>,
+    pub usage: Usage,
     /// The blocks of which it was asked whether they can be read.
     pub readable: RefCell<Vec<(u64, u64)>>,
     pub acted: RefCell<Vec<(ZoneAction, Option<Range<Lba>>)>>,
@@ -55,6 +56,7 @@ impl Memory {
             bytes: RefCell::new(vec![0; blocks as usize * 512]),
             zones: Vec::new(),
             statistics: None,
+            usage: Usage::default(),
             readable: RefCell::default(),
             acted: RefCell::default(),
             modes: Cell::default(),
@@ -157,6 +159,10 @@ impl Disk for Memory {
 
     fn zone_statistics(&self) -> Option<ZoneStatistics> {
         self.statistics
+    }
+
+    fn usage(&self) -> Usage {
+        self.usage
     }
 
     fn modes(&self) -> Modes {

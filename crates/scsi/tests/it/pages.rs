@@ -107,7 +107,7 @@ fn mode_pages() {
     assert_eq!(caching[..11], [0, 26, 0, 0x10, 0, 0, 0, 0, 0x08, 0x12, 0x04]);
     assert_eq!(ask::caching_page(&caching).unwrap().len(), 20);
     // Each page: current, changeable and default values. WCE, D_SENSE and SWP can be changed.
-    disk.modes.set(Modes { write_cache: false, descriptors: true, write_protected: true });
+    disk.modes.set(Modes { write_cache: false, descriptors: true, write_protected: true, stopped: true });
     let pages: [(u8, usize, [[u8; 3]; 3]); 4] = [
         (0x01, 12, [[0x80, 0, 0], [0, 0, 0], [0x80, 0, 0]]),
         (0x08, 20, [[0, 0, 0], [0x04, 0, 0], [0x04, 0, 0]]),
@@ -139,13 +139,22 @@ fn mode_pages() {
 
 #[test]
 fn log_pages() {
-    let disk = Memory::new(1024, 512);
+    let mut disk = Memory::new(1024, 512);
+    disk.usage = smrlab_scsi::Usage { read: 1 << 40, written: 0x0102, unrecovered: 3, minutes: 0x0405 };
     let told = |page: u8, subpage, from, length| {
         disk.ask(&[0x4d, 0, 0x40 | page, subpage, 0, 0, from, 0, length, 0])
     };
-    assert_eq!(told(0, 0, 0, 255).unwrap(), [0x00, 0, 0, 4, 0x00, 0x0d, 0x10, 0x2f]);
+    assert_eq!(told(0, 0, 0, 255).unwrap(), [0, 0, 0, 7, 0x00, 0x02, 0x03, 0x0d, 0x10, 0x15, 0x2f]);
     let subpages = told(0, 0xff, 0, 255).unwrap();
-    assert_eq!(subpages, [0x40, 0xff, 0, 10, 0x00, 0, 0x00, 0xff, 0x0d, 0, 0x10, 0, 0x2f, 0]);
+    let plain = [0x02, 0x03, 0x0d, 0x10, 0x15, 0x2f].map(|page| [page, 0]).concat();
+    assert_eq!(subpages, [&[0x40, 0xff, 0, 16, 0x00, 0, 0x00, 0xff], &plain[..]].concat());
+    let counter = |code, n: u64| [&[0, code, 0x02, 8][..], &n.to_be_bytes()].concat();
+    assert_eq!(told(0x02, 0, 0, 255).unwrap(), [&[0x02, 0, 0, 12][..], &counter(5, 0x0102)].concat());
+    let reads = [&[0x03, 0, 0, 24][..], &counter(5, 1 << 40), &counter(6, 3)].concat();
+    assert_eq!(told(0x03, 0, 0, 255).unwrap(), reads);
+    assert_eq!(told(0x03, 0, 6, 255).unwrap()[4..], counter(6, 3));
+    let scans = [0x15, 0, 0, 16, 0, 0, 0x03, 12, 0, 0, 4, 5, 0, 0, 0, 0, 0, 0, 0, 0];
+    assert_eq!(told(0x15, 0, 0, 255).unwrap(), scans, "no scan, and how long it has power");
     let temperature = [0x0d, 0, 0, 12, 0, 0, 0x03, 2, 0, 0xff, 0, 1, 0x03, 2, 0, 0xff];
     assert_eq!(told(0x0d, 0, 0, 255).unwrap(), temperature, "not known");
     assert_eq!(told(0x0d, 0, 0, 10).unwrap(), temperature[..10]);
@@ -163,7 +172,7 @@ fn log_pages() {
     let refused = |cdb: [u8; 10]| disk.ask(&cdb).unwrap_err().field;
     assert_eq!(refused([0x4d, 0, 0x54, 1, 0, 0, 0, 0, 255, 0]), Some(2), "no zones");
     assert_eq!(refused([0x4d, 1, 0x40, 0, 0, 0, 0, 0, 255, 0]), Some(1), "nothing is saved");
-    assert_eq!(refused([0x4d, 0, 0x42, 0, 0, 0, 0, 0, 255, 0]), Some(2), "no such page");
+    assert_eq!(refused([0x4d, 0, 0x45, 0, 0, 0, 0, 0, 255, 0]), Some(2), "no such page");
     assert_eq!(refused([0x4d, 0, 0x4d, 1, 0, 0, 0, 0, 255, 0]), Some(3), "no such subpage");
     assert_eq!(refused([0x4d, 0, 0x4d, 0, 0, 0, 2, 0, 255, 0]), Some(5), "no such parameter");
     assert_eq!(refused([0x4d, 0, 0x40, 0, 0, 0, 1, 0, 255, 0]), Some(5));
@@ -203,9 +212,9 @@ fn a_page_of_what_is_counted_of_zones() {
     assert_eq!(values(&of(Memory::aware(), 0x14, 1, 7).unwrap()), all[7..]);
     assert_eq!(of(Memory::zoned(), 0x14, 1, 11).unwrap_err().field, Some(5));
     assert_eq!(of(Memory::zoned(), 0x14, 0, 0).unwrap_err().field, Some(3), "nothing else is counted");
-    assert_eq!(of(Memory::zoned(), 0, 0, 0).unwrap()[4..], [0x00, 0x0d, 0x10, 0x2f]);
+    assert_eq!(of(Memory::zoned(), 0, 0, 0).unwrap()[4..], [0, 2, 3, 0x0d, 0x10, 0x15, 0x2f]);
     let subpages = of(Memory::zoned(), 0, 0xff, 0).unwrap();
-    assert_eq!(subpages[4..], [0x00, 0, 0x00, 0xff, 0x0d, 0, 0x10, 0, 0x14, 1, 0x2f, 0]);
+    assert_eq!(subpages[12..], [0x0d, 0, 0x10, 0, 0x14, 1, 0x15, 0, 0x2f, 0]);
 }
 
 /// MODE SELECT(6) or (10) of one page, without a descriptor.
