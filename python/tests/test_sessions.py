@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from smrlab.cli import console
 from smrlab.errors import SmrlabError
 
 SESSIONS = sorted((Path(__file__).parent / "sessions").glob("*.txt"))
@@ -62,6 +63,8 @@ def test_a_session_goes_as_it_is_written(session: Path, tmp_path: Path, monkeypa
     parsed = doctest.DocTestParser().get_doctest(text, known, session.stem, str(session), 0)
     seen: list[str] = []
     runner = Answers()
+    # What goes to stderr is seen, too; a session has a stdout of its own.
+    monkeypatch.setattr(console, "note", lambda text: print(text))
     runner.run(parsed, out=seen.append)
     if os.environ.get("UPDATE") and runner.answers:
         lines = text.splitlines(keepends=True)
