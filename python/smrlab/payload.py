@@ -16,6 +16,8 @@ Floats = NDArray[np.float64]
 
 MAX_WINDOWS = 1200
 MAX_BUCKETS = 400
+# Times that no request took are seen from this ratio on.
+FAR = 1.05
 MAX_HEAT = (240, 96)
 KINDS = ("response", "read_response", "write_response", "service")
 
@@ -226,11 +228,15 @@ def _distribution(lo: Floats, hi: Floats, count: Floats) -> dict[str, list[float
     cumulated = np.cumsum(count)
     total = cumulated[-1]
     step = math.ceil(len(hi) / MAX_BUCKETS)
-    keep = np.unique(np.append(np.arange(step - 1, len(hi), step), len(hi) - 1))
-    x = np.concatenate([[max(lo[0], hi[0] / 2)], hi[keep]])
-    f = np.concatenate([[0.0], cumulated[keep] / total])
-    left = np.concatenate([[1.0], (total - cumulated[keep]) / total])
-    return {"x": rounded(x), "f": rounded(f, 7), "tail": rounded(left), "n": [float(total)]}
+    # Over times that no request took the curve is flat: it has a point at either end of them.
+    before = np.flatnonzero(lo[1:] > FAR * hi[:-1])
+    keep = np.unique(np.concatenate([np.arange(step - 1, len(hi), step), before, [len(hi) - 1]]))
+    x = np.concatenate([[max(lo[0], hi[0] / 2)], hi[keep], lo[before + 1]])
+    reached = np.concatenate([[0.0], cumulated[keep], cumulated[before]])
+    order = np.lexsort((reached, x))
+    x, reached = x[order], reached[order]
+    left = (total - reached) / total
+    return {"x": rounded(x), "f": rounded(reached / total, 7), "tail": rounded(left), "n": [float(total)]}
 
 
 def heatmap(table: pa.Table | None) -> dict[str, Any] | None:

@@ -270,6 +270,11 @@ def test_many_buckets_become_fewer_and_keep_the_last() -> None:
     # Three become one: 300 of them, and the last bucket.
     assert (len(x), x[:3], x[-2:], f[-1]) == (302, [1, 4, 7], [901, 902], 1)
     assert f[1] == pytest.approx(3 / 901, rel=1e-6)
+    # What lies apart keeps its place, and the curve is flat before it.
+    apart = payload.histogram(pa.Table.from_pylist([{**rows[0], "lo_ms": 0.0, "hi_ms": 1e-6}, *rows[1:]]))
+    assert apart is not None
+    x, f = apart["service"]["x"], apart["service"]["f"]
+    assert (x[:4], f[:3]) == ([5e-7, 1e-6, 2, 4], [0, f[2], pytest.approx(1 / 901, rel=1e-6)])
 
 
 def test_one_window_of_heat_is_as_long_as_it_began_late() -> None:

@@ -50,20 +50,26 @@ function drives() {
   if (!arrays.length) return;
   const { section, head } = card("drives", "Drives of the array", "share of time in which each drive worked");
   const state = { run: arrays[0], key: "busy" };
+  const color = (i) => `var(--r${i % 8})`, keys = el("div", { className: "keys" });
   const chart = new LineChart(section, {
     id: "drives", group: timeGroup, label: "Drives over time", x: { log: false, kind: "time", label: "time" },
     series: () => state.run.drives.map((d, i) => ({
-      name: `disk ${i}`, color: `var(--r${i % 8})`, dash: DASH[Math.floor(i / 8) % 4], x: d.t, y: d[state.key],
+      name: `disk ${i}`, color: color(i), dash: DASH[Math.floor(i / 8) % 4], x: d.t, y: d[state.key],
     })).filter((s) => s.y),
     y: () => ({ log: false, format: percent, max: 1 }),
   });
   head.append(pick([["busy", "busy"], ["clean", "cleaning"]], state.key, (key) => { state.key = key; chart.draw(); }));
+  const draw = () => {
+    keys.replaceChildren(...state.run.drives.map((_, i) => el("span", {}, el("i", { style: `background:${color(i)}` }), `disk ${i}`)));
+    chart.draw();
+  };
   if (arrays.length > 1) {
     const select = el("select", { ariaLabel: "run" }, ...arrays.map((r, i) => el("option", { value: i }, r.name)));
-    select.onchange = () => { state.run = arrays[select.value]; chart.draw(); };
+    select.onchange = () => { state.run = arrays[select.value]; draw(); };
     head.append(select);
   }
-  redraws.push(() => chart.draw());
+  section.append(keys);
+  redraws.push(draw);
 }
 
 const KINDS = [["response", "all"], ["read_response", "reads"], ["write_response", "writes"], ["service", "service"]];
@@ -270,7 +276,7 @@ distribution();
 causes();
 over("stalls", "Stalls", "share of time in which a request was waiting for longer than --stall", [
   { key: "stalled", name: "stalled", format: percent, max: 1 }, { key: "max", name: "worst response", format: msTick, tip: ms }], { log: false });
-over("cache", "Cache fill", "blocks in the layer's cache, of what it holds: cleaning has them still before it", [{ key: "cache", name: "cache", format: percent, max: 1 }]);
+if (RUNS.some((r) => r.timeline && r.timeline.cache)) over("cache", "Cache fill", "blocks in the layer's cache, of what it holds: cleaning has them still before it", [{ key: "cache", name: "cache", format: percent, max: 1 }]);
 // Of drives with zones; refusals of others are refused requests of an array, say.
 if (RUNS.some((r) => r.timeline && r.timeline.zones_open)) over("zones", "Zones", "zones by condition at the end of each window; resets and refused requests a second", [
   { key: "zones_open", name: "open" }, { key: "zones_closed", name: "closed" }, { key: "zones_full", name: "full" },
