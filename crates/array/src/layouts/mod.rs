@@ -1,4 +1,5 @@
-//! The layouts, one file each.
+//! The layouts, one file each. Those without redundancy are maps, which [`mapped`] carries out; the RAIDs with parity are parameters of
+//! [`parity`].
 
 pub mod chunks;
 pub mod dedicated;

@@ -307,16 +307,21 @@ enum How {
 }
 
 impl How {
-    /// Which way tracks seem to overlap.
-    fn leaning(&self, dial: &mut Dial<'_>, start: u64) -> Result<Option<Toward>> {
+    /// What cleaning one piece costs, in revolutions, and how exactly that is known.
+    fn cost(&self, dial: &mut Dial<'_>, lba: u64) -> Result<Option<(f64, f64)>> {
         match self {
             Self::Turns => Ok(None),
-            Self::Pausing(p) => {
-                p.empty(dial);
-                bands::leaning(dial, start, &mut |dial, lba| p.cost(dial, lba))
-            }
-            Self::Tail(t) => bands::leaning(dial, start, &mut |dial, lba| t.cost(dial, lba)),
+            Self::Pausing(p) => p.cost(dial, lba),
+            Self::Tail(t) => t.cost(dial, lba),
         }
+    }
+
+    /// Which way tracks seem to overlap.
+    fn leaning(&self, dial: &mut Dial<'_>, start: u64) -> Result<Option<Toward>> {
+        if let Self::Pausing(p) = self {
+            p.empty(dial);
+        }
+        bands::leaning(dial, start, &mut |dial, lba| self.cost(dial, lba))
     }
 
     fn band(&self, dial: &mut Dial<'_>, start: u64, view: View) -> Result<Option<BandSize>> {
@@ -327,17 +332,16 @@ impl How {
         }
     }
 
+    /// Which way tracks overlap: what lies behind a piece is rewritten with it, so cleaning takes longest at one end.
     fn toward(
         &self,
         dial: &mut Dial<'_>,
         band: &BandSize,
         evidence: &mut Vec<Evidence>,
     ) -> Result<Option<Toward>> {
-        match self {
-            Self::Turns => Ok(None),
-            Self::Pausing(p) => p.toward(dial, band, evidence),
-            Self::Tail(t) => t.toward(dial, band, evidence),
-        }
+        let Some((front, _)) = self.cost(dial, band.end - band.blocks + SMALL)? else { return Ok(None) };
+        let end = self.cost(dial, band.end - 2 * SMALL)?;
+        Ok(end.and_then(|(end, _)| Toward::of(front, end, evidence)))
     }
 
     fn did(&self) -> &'static str {

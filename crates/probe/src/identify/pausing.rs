@@ -1,7 +1,6 @@
 //! Drives that clean when they are idle: after how long, in which order, how long a band takes, and where bands end.
 
-use super::Evidence;
-use super::bands::{BandSize, Toward, View, band_end};
+use super::bands::{BandSize, View, band_end};
 use super::moved::{Places, SMALL, calm, look_once, settled};
 use crate::dial::Dial;
 use crate::stats::wrap;
@@ -238,21 +237,6 @@ impl Pausing {
         let turns = 1e9 / dial.period();
         let least = self.least(dial, &[spot], COARSE)?;
         Ok(least.map(|s| ((s - self.idle.after_s) * turns, 0.015 * s * turns)))
-    }
-
-    /// Which way tracks overlap: what lies behind a piece is rewritten with it, so cleaning takes longest at one end.
-    pub(super) fn toward(
-        &self,
-        dial: &mut Dial<'_>,
-        band: &BandSize,
-        evidence: &mut Vec<Evidence>,
-    ) -> Result<Option<Toward>> {
-        let mut times = Vec::new();
-        for lba in [band.end - band.blocks + SMALL, band.end - 2 * SMALL] {
-            let Some((cost, _)) = self.cost(dial, lba)? else { return Ok(None) };
-            times.push(cost);
-        }
-        Ok(Toward::of(times[0], times[1], evidence))
     }
 }
 

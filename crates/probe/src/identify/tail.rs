@@ -1,8 +1,7 @@
 //! Bands of drives that never clean a piece that is written again: the log's oldest pieces are cleaned when it is full, and
 //! what goes with them shows.
 
-use super::Evidence;
-use super::bands::{BandSize, Toward, View, band_end};
+use super::bands::{BandSize, View, band_end};
 use super::fill::{CacheSize, Limit};
 use super::moved::{Places, SMALL};
 use crate::Result;
@@ -93,22 +92,6 @@ impl Tail {
     pub(super) fn cost(&self, dial: &mut Dial<'_>, lba: u64) -> Result<Option<(f64, f64)>> {
         Ok(self.cleaned(dial, &[lba])?.map(|turns| (turns, 0.01 * turns + 0.5)))
     }
-
-    /// Which way tracks overlap: what lies behind a piece is rewritten with it, so cleaning takes longest at one end.
-    pub(super) fn toward(
-        &self,
-        dial: &mut Dial<'_>,
-        band: &BandSize,
-        evidence: &mut Vec<Evidence>,
-    ) -> Result<Option<Toward>> {
-        let front = band.end - band.blocks + SMALL;
-        let (Some(a), Some(b)) =
-            (self.cleaned(dial, &[front])?, self.cleaned(dial, &[band.end - 2 * SMALL])?)
-        else {
-            return Ok(None);
-        };
-        Ok(Toward::of(a, b, evidence))
-    }
 }
 
 /// Blocks of a large write, and how many of them fill the cache.
@@ -169,6 +152,7 @@ fn own(journal: Option<Journal>, i: usize) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use super::super::bands::Toward;
     use super::*;
     use crate::Quiet;
     use crate::fakes::{Fake, TURN};

@@ -2,7 +2,7 @@
 //!
 //! Every write is appended to an open band, and a map says where each unit is now. When few bands are free, the band with the fewest live
 //! units is compacted: these are appended to an open band, and it is free. `h-swd` and `laz-raz` are this layer with other options:
-//! which units go together ([`heat`]), and tracks for random access beside the log ([`raz`]).
+//! which units go together (`log/heat.rs`), and tracks for random access beside the log (`log/raz.rs`).
 
 mod clean;
 mod entry;

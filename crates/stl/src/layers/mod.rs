@@ -1,4 +1,5 @@
-//! The layers, one file each.
+//! The layers, one file each. `h-swd` and `laz-raz` are [`log`] with other parts, `host-aware` is in [`zoned`], and the static orders
+//! (`static-1234`, ...) are in [`static_map`].
 
 /// `submit` of a layer that has a method each for reads, writes and discards: flushes need nothing, and the rest is refused.
 macro_rules! by_operation {

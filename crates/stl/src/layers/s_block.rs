@@ -2,7 +2,7 @@
 //!
 //! Writes go to the head of the section's cache ring. Room is made at its tail: valid blocks move to the head, and an S-block whose cached
 //! blocks are to go (a policy says which) is merged with them and written to the head of the S-block ring, which turns in the
-//! same way. This file cuts requests by section; [`section`] has the two rings, and names the file of each algorithm of the paper.
+//! same way. This file cuts requests by section; `s_block/section.rs` has the two rings, and names the file of each algorithm of the paper.
 
 mod ahead;
 mod blocks;

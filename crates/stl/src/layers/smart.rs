@@ -1,7 +1,7 @@
 //! `smart`: a map of tracks; a track is updated in place while the next one is free, and else moves (He & Du 2017).
 //!
 //! With a head of `W` tracks "next" means the next `W - 1`. A track that moves leaves a gap behind the one before it, so what is updated often soon
-//! lies apart. Where too few tracks can be written, short runs of used ones between two gaps move away ([`gather`]).
+//! lies apart. Where too few tracks can be written, short runs of used ones between two gaps move away (`smart/gather.rs`).
 
 mod entry;
 mod gather;

@@ -1,7 +1,7 @@
 //! Static maps: LBA to PBA by formula, updates in place with a write amplifier (He & Du 2014).
 //!
 //! An *order* (1234, R(4123), ...) says in which order LBAs fill the tracks of bands. A write goes to its place; what it destroys and is live
-//! is read before and written again behind it ([`Amplifier`]), so an order that leaves gaps makes few copies while the drive is empty.
+//! is read before and written again behind it (`parts/amplifier.rs`), so an order that leaves gaps makes few copies while the drive is empty.
 
 use crate::entry::{BandLength, BuildContext, BuildResult, HEAD_TRACKS, LayerEntry};
 use crate::parts::amplifier::{Amplifier, HostRun};

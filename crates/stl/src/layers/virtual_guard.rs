@@ -1,7 +1,8 @@
 //! `virtualguard`: updates in place; the tracks that they would destroy wait in a cache (Shafaei & Desnoyers 2017).
 //!
 //! Before the first write to a track the next one is copied to a cache of tracks that lie apart; its home is then a virtual guard, and
-//! writes to either cost one operation. When the cache is full, one band gets its tracks back ([`clean`]).
+//! writes to either cost one operation. When the cache is full, one band gets its tracks back (`virtual_guard/clean.rs`). The code calls a track a
+//! [row](crate::parts::rows).
 
 mod clean;
 mod entry;

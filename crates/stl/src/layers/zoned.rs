@@ -1,6 +1,6 @@
-//! `zoned`: a host-managed drive, which refuses what is out of order; with `host-aware` ([`aware`]) one that takes it into a log.
+//! `zoned`: a host-managed drive, which refuses what is out of order; with `host-aware` (`zoned/aware.rs`) one that takes it into a log.
 //!
-//! Zones lie apart on the medium ([`places`]). What a request may do is asked of the state machine of zones ([`table`]) when it arrives;
+//! Zones lie apart on the medium (`zoned/places.rs`). What a request may do is asked of the state machine of zones (`zoned/table.rs`) when it arrives;
 //! then it is one operation a zone.
 
 mod aware;

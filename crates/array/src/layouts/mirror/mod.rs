@@ -1,6 +1,6 @@
 //! Copies of every chunk on different disks: RAID-1, and with more disks than copies RAID-10.
 //!
-//! A write goes to all living copies, a read to one of them ([`shape`] says which disks have a chunk); a stripe that is being
+//! A write goes to all living copies, a read to one of them (`shape.rs` says which disks have a chunk); a stripe that is being
 //! written is noted, so that after a bad end its copies are made equal.
 
 mod entry;
