@@ -17,7 +17,7 @@ pub(super) struct Destage {
     pages: Vec<(u64, Page)>,
     /// Their runs of the host's blocks, ascending and apart; the slot holds one after the other.
     runs: Vec<Range<u64>>,
-    /// Of the runs: those that the array within is asked to write. It did those before.
+    /// Which of the runs the array within is asked to write now; those before them are done.
     asked: Range<usize>,
     /// Runs that it refused, and why.
     refused: Vec<(Range<u64>, Refusal)>,

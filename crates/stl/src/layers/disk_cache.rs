@@ -278,12 +278,7 @@ impl DiskCache {
 
     fn fence(&mut self, plan: &mut Plan) {
         plan.fence();
-        self.all_durable();
-    }
-
-    fn all_durable(&mut self) {
-        self.fences += 1;
-        self.scratch_needed = false;
+        self.durable();
     }
 
     /// The set of a native band and its number there, after cleaning if the cache band is full.
@@ -420,7 +415,8 @@ impl TranslationLayer for DiskCache {
     }
 
     fn durable(&mut self) {
-        self.all_durable();
+        self.fences += 1;
+        self.scratch_needed = false;
     }
 
     fn recover(&mut self, records: &mut dyn Iterator<Item = Record>, plan: &mut Plan) {

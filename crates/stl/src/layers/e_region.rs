@@ -195,13 +195,8 @@ impl ERegion {
     fn fence_before(&mut self, n: u64, plan: &mut Plan) {
         if n + self.places.guard > self.safe {
             plan.fence();
-            self.all_durable();
+            self.durable();
         }
-    }
-
-    fn all_durable(&mut self) {
-        self.safe = self.ring.free();
-        self.spare_needed = false;
     }
 
     /// The blocks of an entry of which it holds the newest copy.
@@ -258,12 +253,13 @@ impl TranslationLayer for ERegion {
     }
 
     fn durable(&mut self) {
-        self.all_durable();
+        self.safe = self.ring.free();
+        self.spare_needed = false;
     }
 
     fn recover(&mut self, records: &mut dyn Iterator<Item = Record>, plan: &mut Plan) {
         records.for_each(|r| self.apply(&r));
-        self.all_durable();
+        self.durable();
         self.make_room_for(self.room(), plan);
     }
 

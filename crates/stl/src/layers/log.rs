@@ -161,12 +161,6 @@ impl LogLayer {
         })
     }
 
-    /// Everything so far survives a cut.
-    fn all_durable(&mut self) {
-        self.free.durable();
-        self.raz.iter_mut().for_each(Raz::durable);
-    }
-
     fn slots(&self) -> &Slots {
         self.homes.slots()
     }
@@ -361,12 +355,13 @@ impl TranslationLayer for LogLayer {
     }
 
     fn durable(&mut self) {
-        self.all_durable();
+        self.free.durable();
+        self.raz.iter_mut().for_each(Raz::durable);
     }
 
     fn recover(&mut self, records: &mut dyn Iterator<Item = Record>, plan: &mut Plan) {
         records.for_each(|r| self.apply(&r));
-        self.all_durable();
+        self.durable();
         // A cut in mid-compaction left fewer free bands than there must be.
         self.make_room(plan);
     }

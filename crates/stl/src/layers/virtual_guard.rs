@@ -243,13 +243,7 @@ impl VirtualGuard {
 
     fn fence(&mut self, plan: &mut Plan) {
         plan.fence();
-        self.settled();
-    }
-
-    /// All changes so far survive a cut.
-    fn settled(&mut self) {
-        self.free.durable();
-        self.discarded = false;
+        self.durable();
     }
 
     fn write(&mut self, r: &HostRequest, plan: &mut Plan) {
@@ -388,7 +382,8 @@ impl TranslationLayer for VirtualGuard {
     }
 
     fn durable(&mut self) {
-        self.settled();
+        self.free.durable();
+        self.discarded = false;
     }
 
     fn recover(&mut self, records: &mut dyn Iterator<Item = Record>, _: &mut Plan) {

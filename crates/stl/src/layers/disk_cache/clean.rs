@@ -2,7 +2,7 @@
 
 use super::{Cleaning, DiskCache, Found, NativePart, recover};
 use crate::parts::split::ReadRuns;
-use crate::{Cause, Endpoint, HostRequest, OpId, Piece, Plan, Record, StepEnd};
+use crate::{Cause, Endpoint, HostRequest, OpId, Piece, Plan, Record, StepEnd, TranslationLayer};
 use smrlab_units::{Blocks, Dir, HostOp, Pba};
 use std::ops::Range;
 
@@ -142,7 +142,7 @@ impl DiskCache {
     /// A plan went by way of the scratch band, with a fence behind it.
     fn scratch_used(&mut self) {
         if self.scratch.is_some() {
-            self.all_durable();
+            self.durable();
             self.scratch_needed = true;
         }
     }

@@ -1,7 +1,7 @@
 //! What survives a power cut: the records of the disk cache, and how a fresh layer is rebuilt from them.
 
 use super::{DiskCache, NativePart};
-use crate::{Cause, Endpoint, Plan, Record};
+use crate::{Cause, Endpoint, Plan, Record, TranslationLayer};
 use smrlab_units::{Blocks, Lba};
 
 /// Units `words[0]` (counted over the host's space) and those behind it were appended to set `words[2] >> 32` at
@@ -71,7 +71,7 @@ impl DiskCache {
                 _ => debug_assert!(false, "record {tag} is not the disk cache's"),
             }
         }
-        self.all_durable();
+        self.durable();
         if let Some(pending) = pending {
             self.scratch_needed = true;
             self.finish_journalled(pending, plan);

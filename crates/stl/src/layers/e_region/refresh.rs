@@ -4,7 +4,7 @@
 //! all are there the place that it left is the spare one. So nothing is ever written over that is needed.
 
 use super::{ERegion, records};
-use crate::{Cause, Endpoint, OpId, Piece, Plan, Record};
+use crate::{Cause, Endpoint, OpId, Piece, Plan, Record, TranslationLayer};
 use smrlab_units::Blocks;
 use std::ops::Range;
 
@@ -85,7 +85,7 @@ impl ERegion {
         let first = step.part.start == 0;
         let record = self.plan_step(&step, plan);
         if first && self.spare_needed {
-            self.all_durable();
+            self.durable();
         }
         self.apply(&record);
     }

@@ -7,7 +7,7 @@ use super::options::classes;
 use super::{BandState, LogLayer, Separate, records};
 use crate::parts::moves::{self, Staged};
 use crate::parts::victim::Candidate;
-use crate::{Cause, Plan, Record};
+use crate::{Cause, Plan, Record, TranslationLayer};
 use smrlab_units::Blocks;
 
 /// Where what is moved goes: the open band of a head, as the plan so far leaves it.
@@ -24,7 +24,7 @@ impl LogLayer {
             let victim = victim.expect("the spare bands hold more than open and free bands do");
             let mut step = std::mem::take(&mut self.step);
             if self.plan_compaction(victim, plan, &mut step) {
-                self.all_durable();
+                self.durable();
             }
             step.iter().for_each(|r| self.apply(r));
             step.clear();

@@ -5,7 +5,7 @@
 
 use super::{Victim, VirtualGuard, records};
 use crate::parts::rows::{At, Row, Span};
-use crate::{Cause, Plan, Record};
+use crate::{Cause, Plan, Record, TranslationLayer};
 use smrlab_disk::BandId;
 use smrlab_units::Blocks;
 use std::cmp::Reverse;
@@ -19,7 +19,7 @@ impl VirtualGuard {
         let rows = self.rewritten(band);
         if self.plan_copies(band, &rows, plan, &mut step) {
             step.drain(..).for_each(|r| self.apply(&r));
-            self.settled();
+            self.durable();
         }
         self.plan_return(&rows, plan, &mut step);
         self.discarded = false;
