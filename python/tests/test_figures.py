@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -145,7 +146,7 @@ def test_the_time_of_a_run_is_stacked_by_cause() -> None:
     ]
     figure = drawn("causes", *runs)
     (axes,) = figure.axes
-    assert named(figure) == ["host", "journal", "seek", "odd"]
+    assert named(figure) == ["host", "odd", "journal", "seek"], "host, journal, seek; odd below"
     across = [[(left, width) for left, _, width, _ in group] for group in bars(axes)]
     assert across == [[(0, 2), (0, 3)], [(2, 0), (3, 5)], [(2, 4), (8, 0)], [(6, 1), (8, 0)]]
     assert [t.get_text() for t in axes.get_yticklabels()] == ["a", "b"]
@@ -201,16 +202,21 @@ def test_names_beside_bars_and_in_legends_take_the_room_they_need() -> None:
     style.beside(axes, ["short", long])
     assert figure.get_figheight() == pytest.approx(2.0 + 0.14 * 2)
 
-    def columns(names: list[str]) -> Any:
+    def legend(names: Iterable[str]) -> Any:
         figure, (axes,) = style.new_figure()
         for name in names:
             axes.plot([0, 1], [0, 1], label=name)
-        style.legend(figure, axes, len(names))
-        return vars(figure.legends[0])["_ncols"]
+        style.legend(figure, axes, len(axes.lines))
+        return figure
+
+    def columns(names: list[str]) -> Any:
+        return vars(legend(names).legends[0])["_ncols"]
 
     # As many as fit into 75 characters, three at most, and no more than there are.
     assert [columns(["a" * n] * 4) for n in (25, 26, 37, 38, 80)] == [3, 2, 2, 1, 1]
     assert columns(["a", "b"]) == 2
+    # Line by line they are in order, as columns are filled: abc over de, ab over c.
+    assert [named(legend(names)) for names in ("abcde", ["a", "b", "c" * 30])] == [list("adbec"), ["a", "c" * 30, "b"]]
 
 
 def test_a_logarithmic_axis_shows_two_numbers_at_least() -> None:

@@ -117,6 +117,9 @@ def legend(figure: Figure, axes: Axes, count: int) -> None:
         labels = [in_lines(str(label), LINE) for label in labels]
         # Beside each other where they have room in the width of a figure.
         columns = max(1, min(3, count, LINE // max(map(len, labels), default=1)))
+        # Columns are filled one by one, and names are read line by line.
+        order = [i for first in range(columns) for i in range(first, len(labels), columns)]
+        handles, labels = [handles[i] for i in order], [labels[i] for i in order]
         figure.legend(handles, labels, loc="outside upper center", ncols=columns, frameon=False, fontsize=7)
 
 
