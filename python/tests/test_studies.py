@@ -117,6 +117,11 @@ def test_what_explains_a_metric_is_told_first() -> None:
     (effect,) = measured(drawn, "m", ["x"])["settings"]
     assert len(effect["effect"]) == 10
     assert 0.98 < effect["share"] < 1
+    # Eight points of two settings that are drawn, twice each: halves of `a` differ by 4 of a variance of 5.25, those of
+    # `b` not at all, though each value of `b` goes with one of `a`.
+    rows = [{"a": a, "b": b, "seed": s, "m": float(a)} for a, b in enumerate((3, 6, 1, 4, 7, 2, 5, 0)) for s in (1, 2)]
+    shares = {e["setting"]: e["share"] for e in measured(rows, "m", ["a", "b", "seed"])["settings"]}
+    assert shares == {"a": pytest.approx(4 / 5.25), "b": 0, "seed": 0}
 
 
 def test_the_summary_is_a_page_with_pictures(smrlab: Invoke, tmp_path: Path) -> None:

@@ -1,7 +1,8 @@
 """Which settings of a study mattered: shares of the variance that each explains by itself, with pictures.
 
 The share is that of the main effect, Var(E[y|x]) / Var(y) (Sobol's first-order index), of the logarithm where a metric
-spans more than a factor of ten; settings that are drawn are grouped into as many parts as leave four points in each.
+spans more than a factor of ten; settings that are drawn are grouped into as many parts as leave four values in each:
+with few points each value of one goes with one of another, and single values of both explain all that either does.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from .table import called, results_table
 
 METRICS = ("response_ms.mean", "response_ms.p99", "iops", "write_amplification")
 PAGE = "summary.md"
-# Values of a setting above which they are grouped, and points in a group at least.
+# Values of a setting above which they are grouped, and values in a group at least.
 VALUES, GROUP = 12, 4
 # From this ratio of the largest to the smallest value on, logarithms are compared.
 WIDE = 10.0
@@ -69,8 +70,11 @@ def measured(rows: Sequence[Mapping[str, Any]], metric: str, settings: Sequence[
     mean = sum(scaled) / len(scaled)
     total = sum((v - mean) ** 2 for v in scaled)
     effects: list[dict[str, Any]] = []
-    for setting in settings:
-        groups = _groups([r.get(setting) for r in known])
+    columns = {setting: [r.get(setting) for r in known] for setting in settings}
+    for setting, given in columns.items():
+        groups = _groups(
+            given, drawn=any(_together(given, other) for name, other in columns.items() if name != setting)
+        )
         between, curve = 0.0, []
         for name, members in groups:
             part = [scaled[i] for i in members]
@@ -89,15 +93,19 @@ def measured(rows: Sequence[Mapping[str, Any]], metric: str, settings: Sequence[
     }  # fmt: skip
 
 
-def _groups(values: Sequence[Any]) -> list[tuple[str, list[int]]]:
-    """Points by their value, ascending; by parts of the range where there are many values."""
+def _together(one: Sequence[Any], other: Sequence[Any]) -> bool:
+    """Whether two settings of many values change one for one."""
+    return 2 * GROUP <= len(set(zip(one, other, strict=True))) == len(set(one)) == len(set(other))
+
+
+def _groups(values: Sequence[Any], drawn: bool) -> list[tuple[str, list[int]]]:
+    """Points by their value, ascending; by parts of the range where there are many values, or they are drawn."""
     distinct = sorted(set(values), key=order)
-    if len(distinct) <= VALUES:
-        return [(str(d), [i for i, v in enumerate(values) if v == d]) for d in distinct]
-    ranked = sorted(range(len(values)), key=lambda i: order(values[i]))
-    count = max(2, min(VALUES, len(values) // GROUP))
-    cuts = [ranked[len(ranked) * k // count : len(ranked) * (k + 1) // count] for k in range(count)]
-    return [(f"{values[c[0]]} to {values[c[-1]]}", sorted(c)) for c in cuts if c]
+    many = drawn or len(distinct) > VALUES
+    count = max(2, min(VALUES, len(distinct) // GROUP)) if many else len(distinct)
+    parts = [distinct[len(distinct) * k // count : len(distinct) * (k + 1) // count] for k in range(count)]
+    names = [" to ".join(str(end) for end in dict.fromkeys([part[0], part[-1]])) for part in parts]
+    return [(n, [i for i, v in enumerate(values) if v in part]) for n, part in zip(names, parts, strict=True)]
 
 
 def picture_name(metric: str) -> str:
@@ -144,7 +152,8 @@ def picture(found: Mapping[str, Any]) -> bytes:
 def page(document: Mapping[str, Any]) -> str:
     """The page as text."""
     lines = ["# What mattered", "", f"{document['runs']} runs. The share is what a setting explains of a metric by"]
-    lines += ["itself; what the shares leave of 100 % is settings together, and chance.", ""]
+    lines += ["itself; what the shares leave of 100 % is settings together, and chance. Settings that change"]
+    lines += ["together have each other's share, too.", ""]
     for one in document["metrics"]:
         lines += [f"## {keys.axis(one['metric'])}", ""]
         if alike(one):
