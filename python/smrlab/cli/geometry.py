@@ -74,7 +74,9 @@ def extract(
                 watch,
             )
     except (KeyboardInterrupt, Interrupted):
-        where = f"what was measured is in {keep}; the same command goes on" if keep else "nothing is kept without --out"
+        where = "nothing is kept without --out" if keep is None else "nothing was measured yet"
+        if keep and keep.exists():
+            where = f"what was measured is in {keep}; the same command goes on"
         raise Interrupted(f"interrupted: {where}") from None
     except MissingError as e:
         if keep is None or not keep.exists():

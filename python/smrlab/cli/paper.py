@@ -111,6 +111,7 @@ def _show(title: str, verdicts: list, path: Path) -> None:  # type: ignore[type-
     colours = {"reproduced": "green", "partly": "yellow", "not": "red", "not run": "dim"}
     for v in verdicts:
         verdict = f"[{colours[v.verdict]}]{v.verdict}[/]"
-        table.add_row(v.id, v.statement, v.paper, v.ours or v.why, v.tolerance, verdict)
+        cells = (v.id, v.statement, v.paper, v.ours or v.why, v.tolerance)
+        table.add_row(*map(console.escape, cells), verdict)
     console.out().print(table)
     console.note(f"page: {path}")
