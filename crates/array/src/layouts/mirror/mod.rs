@@ -206,34 +206,28 @@ impl Mirror {
     fn read_sources(&mut self, ticket: Ticket, task: Task, plan: &mut MemberPlan) -> bool {
         let chunk = self.shape.chunk;
         match task {
-            Task::Rebuild(unit) => match self.sources(unit) {
-                Some(all) if all.runs.is_empty() => {
-                    self.disks.rebuilt(unit, self.disks.changes(), plan);
-                    false
-                }
-                Some(all) => {
-                    for (slot, run) in (0..).zip(&all.runs) {
-                        let at =
-                            (Lba(run.rows.start * chunk), Blocks((run.rows.end - run.rows.start) * chunk));
-                        plan.read_slot(ticket, MemberId(run.disk as u32), Cause::Rebuild, at, slot);
-                    }
-                    true
-                }
-                None => {
+            Task::Rebuild(unit) => {
+                let Some(all) = self.sources(unit) else {
                     self.disks.give_up(plan);
-                    false
+                    return false;
+                };
+                for (slot, run) in (0..).zip(&all.runs) {
+                    let at = (Lba(run.rows.start * chunk), Blocks((run.rows.end - run.rows.start) * chunk));
+                    plan.read_slot(ticket, MemberId(run.disk as u32), Cause::Rebuild, at, slot);
                 }
-            },
+                if all.runs.is_empty() {
+                    self.disks.rebuilt(unit, self.disks.changes(), plan);
+                }
+                !all.runs.is_empty()
+            }
             Task::Resync(of) => {
-                if self.copies(of).count() < 2 {
+                let copies: Vec<Copied> = self.copies(of).take(2).collect();
+                let [copy, _] = copies[..] else {
                     self.intent.looked_at(of, plan);
                     return false;
-                }
-                let from = self.copies(of).next();
-                from.into_iter().for_each(|copy| {
-                    let at = (Lba(copy.row * chunk), Blocks(chunk));
-                    plan.read_slot(ticket, MemberId(copy.disk as u32), Cause::Parity, at, 0);
-                });
+                };
+                let at = (Lba(copy.row * chunk), Blocks(chunk));
+                plan.read_slot(ticket, MemberId(copy.disk as u32), Cause::Parity, at, 0);
                 true
             }
         }

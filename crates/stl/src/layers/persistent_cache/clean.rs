@@ -153,25 +153,21 @@ impl PersistentCache {
             job.steps.push(SubStep { work: Work::Read(p.merged.clone()), time: read });
             let (need, size) = (p.tracks * place.track, self.layout.scratch_tracks * self.layout.track);
             let room = size - full;
-            if need <= room {
-                self.collect(job, p.merged.clone());
-                job.steps.push(SubStep {
-                    work: Work::Scratch(p.merged),
-                    time: self.layout.turns(need, self.layout.track),
-                });
+            let parts = if need <= room {
                 full += need;
+                vec![(p.merged, need)]
             } else {
-                let cut = (p.merged.start + room / place.track * place.track).min(p.merged.end);
-                for (part, n) in [(p.merged.start..cut, room), (cut..p.merged.end, need - room)] {
-                    self.collect(job, part.clone());
-                    if n > 0 {
-                        job.steps.push(SubStep {
-                            work: Work::Scratch(part),
-                            time: self.layout.turns(n, self.layout.track),
-                        });
-                    }
-                }
+                // A scratch band is full in the middle: the rest goes to the next one.
                 full = (need - room).min(size);
+                let cut = (p.merged.start + room / place.track * place.track).min(p.merged.end);
+                vec![(p.merged.start..cut, room), (cut..p.merged.end, need - room)]
+            };
+            for (part, n) in parts {
+                self.collect(job, part.clone());
+                if n > 0 {
+                    let time = self.layout.turns(n, self.layout.track);
+                    job.steps.push(SubStep { work: Work::Scratch(part), time });
+                }
             }
             let home = self.layout.turns(p.tracks - u64::from(!p.last && p.tracks > 1), 1) + way;
             job.steps.push(SubStep { work: Work::Home(p.home), time: home });

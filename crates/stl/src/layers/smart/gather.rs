@@ -95,30 +95,38 @@ impl Smart {
             let end = run.end;
             runs.push((most.min(run.start - gap_start), run));
             gap_start = end;
-            let behind = match used.peek() {
-                Some(next) => most.min(next.start - end),
-                // Nothing needs a distance from the edge.
-                None if segment.rows.end == segment.bound => most,
-                None => most.min(segment.rows.end - end),
-            };
             let next = used.peek().map_or(segment.rows.end, |next| next.start);
-            let (mut lost, mut rows) = (behind, 0);
-            for (i, (gap, run)) in runs.iter().enumerate().rev() {
-                (lost, rows) = (lost + gap, rows + run.end - run.start);
-                let least = best.as_ref().map(|b| b.cost);
-                let cheaper = |cost| least.is_none_or(|least| cost < least);
-                if lost > most {
-                    let cost = self.cost(pool, *gap, rows, end..next).filter(|&cost| cheaper(cost));
-                    if let Some(cost) = cost {
-                        *best =
-                            Some(Candidate { runs: runs[i..].iter().map(|r| r.1.clone()).collect(), cost });
-                    }
-                }
-                if lost > most || !cheaper(Cost { stays_apart: false, rows }) {
-                    break;
-                }
-            }
+            // Nothing needs a distance from the edge.
+            let at_edge = used.peek().is_none() && segment.rows.end == segment.bound;
+            let lost = if at_edge { most } else { most.min(next - end) };
+            self.look_back(pool, &runs, (lost, end..next), best);
             if *seen >= LOOKED_AT && best.is_some() {
+                return;
+            }
+        }
+    }
+
+    /// Looks at the last run, or as many of the last ones as have to move together so that the gap before them, with `lost` useless rows
+    /// behind them, can be written.
+    fn look_back(
+        &self,
+        pool: usize,
+        runs: &[(u64, Range<u64>)],
+        (mut lost, behind): (u64, Range<u64>),
+        best: &mut Option<Candidate>,
+    ) {
+        let mut rows = 0;
+        for (i, (gap, run)) in runs.iter().enumerate().rev() {
+            (lost, rows) = (lost + gap, rows + run.end - run.start);
+            let cheaper = |cost: &Cost| best.as_ref().is_none_or(|best| *cost < best.cost);
+            if lost >= self.space.width {
+                if let Some(cost) = self.cost(pool, *gap, rows, behind).filter(cheaper) {
+                    let runs = runs[i..].iter().map(|(_, run)| run.clone()).collect();
+                    *best = Some(Candidate { runs, cost });
+                }
+                return;
+            }
+            if !cheaper(&Cost { stays_apart: false, rows }) {
                 return;
             }
         }
