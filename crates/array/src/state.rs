@@ -67,7 +67,11 @@ impl ArrayState {
             return Ok(());
         }
         let (there, here) = (different(there, array), different(array, there));
-        Err(format!("it is the state of {there}, and here {here}: give {there}"))
+        Err(match (&*there, &*here) {
+            ("", _) => format!("it is the state of an array without {here}: leave that out"),
+            (_, "") => format!("it is the state of {there}, and here there is no such: give {there}"),
+            _ => format!("it is the state of {there}, and here {here}: give {there}"),
+        })
     }
 
     /// The array's own records.
@@ -188,5 +192,15 @@ mod tests {
         assert!(
             ArrayState::decode(&state.array.encode().unwrap()).unwrap_err().contains("no state of an array")
         );
+        assert_eq!(state.expect("raid5"), Ok(()));
+        let given = "raid5,ssd_write=1MiB";
+        let cached = ArrayState { array: part(given, 0), members: Vec::new() };
+        for (state, given, says) in [
+            (&state, given, "an array without ssd_write=1MiB: leave that out"),
+            (&cached, "raid5", "ssd_write=1MiB, and here there is no such: give ssd_write=1MiB"),
+            (&cached, "dvs", "array=raid5, and here array=dvs: give array=raid5"),
+        ] {
+            assert_eq!(state.expect(given), Err(format!("it is the state of {says}")));
+        }
     }
 }
