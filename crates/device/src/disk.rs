@@ -186,7 +186,7 @@ pub(crate) fn opened(
 ) -> Result<Opened> {
     let built = &drive.built;
     served(built.drive.interference())?;
-    let tracks = Arc::new(Tracks::new(built.drive.geometry().clone())?);
+    let tracks = Arc::new(Tracks::new(built.drive.geometry().clone()));
     let mut shingle = match built.drive.interference() {
         Interference::Blocks(p) if p.reach > 1 => Shingle::of_blocks(tracks.clone(), p),
         _ => Shingle::new(tracks.clone(), built.drive.head_width()),

@@ -26,6 +26,7 @@ pub(crate) mod members;
 pub(crate) mod one_drive;
 pub(crate) mod open;
 pub mod picture;
+pub(crate) mod pieces;
 pub(crate) mod plan_bytes;
 pub mod raw;
 pub mod run_map;

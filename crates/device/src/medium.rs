@@ -313,17 +313,12 @@ impl Medium {
             return Ok(());
         }
         let state = self.state.read();
-        let (mut known, mut next, mut runs) = (0, Some(0), Vec::with_capacity(BATCH));
-        while let Some(from) = next {
-            runs.clear();
-            next = state.shingle.copy_from(from, BATCH, &mut runs);
-            let end = WriteRun { start: state.shingle.blocks(), end: 0, seq: 0 };
-            for run in runs.iter().chain(next.is_none().then_some(&end)) {
-                if known < run.start {
-                    self.store.zero(known * BLOCK_BYTES, (run.start - known) * BLOCK_BYTES)?;
-                }
-                known = run.end;
+        let (mut known, end) = (0, state.shingle.blocks());
+        for written in state.shingle.written(0, end).chain(std::iter::once(end..end)) {
+            if known < written.start {
+                self.store.zero(known * BLOCK_BYTES, (written.start - known) * BLOCK_BYTES)?;
             }
+            known = written.end;
         }
         Ok(())
     }

@@ -76,7 +76,7 @@ pub(crate) fn served(config: &Config, host: Machine, events: &Arc<Events>) -> Re
             let (drive, scheduler) = opened.drive.start(false, false);
             ScheduledDrive::new(drive, &scheduler)
         });
-        let tracks = Arc::new(Tracks::new(geometry)?);
+        let tracks = Arc::new(Tracks::new(geometry));
         return Ok(Served::Raw(Box::new(Raw::new(opened.medium, tracks, head_width, space, clock))));
     }
     let layered =

@@ -100,9 +100,7 @@ impl Raw {
         let band = bands.band(BandId(number));
         let (start, guard) = (band.first.0, band.first.0 + band.blocks.0);
         let end = if number + 1 < bands.len() { bands.start(BandId(number + 1)).0 } else { self.blocks };
-        let append = self
-            .medium
-            .with_runs(|s| s.runs().overlapping(start, end).last().map_or(start, |r| r.end.min(end)));
+        let append = self.medium.with_runs(|s| s.written(start, end).last().map_or(start, |r| r.end));
         Ok(BandState { start, guard, end, append })
     }
 

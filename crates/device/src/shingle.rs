@@ -3,12 +3,17 @@
 //! A write only notes its run. A block at some angle of a track holds the data of the latest writer at that angle among the
 //! track itself and the `k - 1` tracks upstream, and those data lie at the writer's own address: one level, never more
 //! (Pitchumani 2012, section 3.2.3). All that has to be known is who wrote last, so a write costs the same for every `k`.
+//!
+//! Where tracks matter and sectors are slipped, runs are those of [`Tracks`], which count them: what callers name is brought there and back.
 
 use crate::error::Result;
 use crate::leaves::Room;
+pub use crate::pieces::Piece;
+use crate::pieces::{cover, join};
 use crate::run_map::{RunMap, WriteRun};
 use crate::tracks::{Track, Tracks};
 use smrlab_disk::BlockProfile;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -16,36 +21,14 @@ use std::sync::Arc;
 /// writes: out of order are requests that are under way together.
 const TOGETHER: u64 = 4096;
 
-/// Consecutive blocks of a read and where their data lie.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Piece {
-    /// First block.
-    pub at: u64,
-    /// Length in blocks.
-    pub blocks: u64,
-    /// The block whose data are found there; `at` itself unless destroyed.
-    pub from: u64,
-    seq: u64,
-}
-
-impl Piece {
-    /// Whether a write elsewhere destroyed these blocks.
-    pub fn destroyed(&self) -> bool {
-        self.at != self.from
-    }
-
-    /// Whether anything was ever written that is found there.
-    pub fn written(&self) -> bool {
-        self.seq > 0
-    }
-}
-
 /// See the [module](self).
 pub struct Shingle {
     tracks: Arc<Tracks>,
     heads: u64,
     /// Following blocks that a write damages, where the head is described by blocks and not by tracks.
     following: Option<u64>,
+    /// Whether runs count slipped sectors.
+    slipped: bool,
     /// The first shingled block: no write before it damages anything.
     from: u64,
     map: RunMap,
@@ -62,14 +45,15 @@ impl Shingle {
         let last = vec![0; tracks.count() as usize];
         let restored = WriteRun { start: 0, end: 0, seq: 0 };
         let (heads, map) = (head_width.max(1), RunMap::default());
-        Self { tracks, heads, following: None, from: 0, map, last, seq: 0, restored }
+        let slipped = heads > 1 && tracks.geometry().slipped();
+        Self { tracks, heads, following: None, slipped, from: 0, map, last, seq: 0, restored }
     }
 
     /// A medium whose head damages following blocks, wherever tracks end.
     pub fn of_blocks(tracks: Arc<Tracks>, profile: BlockProfile) -> Self {
         let heads = if profile.reach > 1 { 2 } else { 1 };
         let following = Some(profile.reach.max(1) - 1).filter(|n| *n > 0);
-        Self { following, from: profile.from, ..Self::new(tracks, heads) }
+        Self { following, slipped: false, from: profile.from, ..Self::new(tracks, heads) }
     }
 
     /// Keeps the map within `budget` bytes of memory; see [`RunMap::spill_into`].
@@ -99,6 +83,27 @@ impl Shingle {
         &self.map
     }
 
+    /// The stretches of `start..end` that were written, in order.
+    pub fn written(&self, start: u64, end: u64) -> impl Iterator<Item = Range<u64>> + '_ {
+        self.raw(start, end).flat_map(|raw| {
+            let back = raw.start - self.block(raw.start);
+            let held = self.map.overlapping(raw.start, raw.end);
+            held.map(move |r| r.start.max(raw.start) - back..r.end.min(raw.end) - back)
+        })
+    }
+
+    /// What these blocks are in the map.
+    fn raw(&self, start: u64, end: u64) -> impl Iterator<Item = Range<u64>> + '_ {
+        let whole = (!self.slipped).then_some(start..end);
+        let parts = self.slipped.then(|| self.tracks.geometry().raw_ranges(start..end));
+        whole.into_iter().chain(parts.into_iter().flatten())
+    }
+
+    /// The block of one in the map.
+    fn block(&self, raw: u64) -> u64 {
+        if self.slipped { self.tracks.geometry().block_of_raw(raw) } else { raw }
+    }
+
     /// Blocks of the medium.
     pub fn blocks(&self) -> u64 {
         self.tracks.blocks()
@@ -109,7 +114,7 @@ impl Shingle {
         self.map.room()
     }
 
-    /// Takes over a run of a checkpoint, in ascending order of addresses: their numbers are in no order.
+    /// Takes over a run of a checkpoint, as [`copy_from`](Self::copy_from) gave it, in ascending order of addresses: their numbers are in no order.
     pub fn restore(&mut self, run: WriteRun) {
         let before = std::mem::replace(&mut self.restored, run);
         self.seq = self.seq.max(run.seq);
@@ -164,6 +169,15 @@ impl Shingle {
     /// Notes that `start..end` was written. Any order that gives every block that another can destroy its right place
     /// will do, so a write joins the run before it, or that behind it, wherever it can count as written with that one.
     pub fn write(&mut self, start: u64, end: u64) {
+        if !self.slipped {
+            return self.note(start, end);
+        }
+        let tracks = self.tracks.clone();
+        tracks.geometry().raw_ranges(start..end).for_each(|raw| self.note(raw.start, raw.end));
+    }
+
+    #[inline]
+    fn note(&mut self, start: u64, end: u64) {
         self.seq += 1;
         if self.plain() {
             return self.cover(start, end);
@@ -237,6 +251,11 @@ impl Shingle {
 
     /// Makes `start..end` never written.
     pub fn forget(&mut self, start: u64, end: u64) {
+        let ranges: Vec<Range<u64>> = self.raw(start, end).collect();
+        ranges.into_iter().for_each(|raw| self.clear(raw.start, raw.end));
+    }
+
+    fn clear(&mut self, start: u64, end: u64) {
         self.map.clear(start, end);
         // What is left of a run on either side must not take for untouched what lies between.
         self.seq += 1;
@@ -289,6 +308,14 @@ impl Shingle {
 
     /// Whether `start..end` holds what was last written there, as far as can be said without allocating.
     pub fn clean(&self, start: u64, end: u64) -> bool {
+        if self.slipped {
+            return self.raw(start, end).all(|raw| self.clean_between(raw.start, raw.end));
+        }
+        self.clean_between(start, end)
+    }
+
+    #[inline]
+    fn clean_between(&self, start: u64, end: u64) -> bool {
         if self.heads == 1 || (self.following.is_some() && end <= self.from) {
             return true;
         }
@@ -349,6 +376,17 @@ impl Shingle {
         if let Some(n) = self.following {
             return self.resolve_following(start, end, n, out);
         }
+        let found = out.len();
+        self.raw(start, end).for_each(|raw| self.resolve_between(raw.start, raw.end, out));
+        if self.slipped {
+            for piece in &mut out[found..] {
+                (piece.at, piece.from) = (self.block(piece.at), self.block(piece.from));
+            }
+        }
+        join(out);
+    }
+
+    fn resolve_between(&self, start: u64, end: u64, out: &mut Vec<Piece>) {
         let mut at = start;
         while at < end {
             let track = self.tracks.at(at);
@@ -362,13 +400,6 @@ impl Shingle {
             }
             at = stop;
         }
-        out.dedup_by(|next, p| {
-            // What was never written stays apart: block status goes by it.
-            let joins =
-                p.at + p.blocks == next.at && p.from + p.blocks == next.from && p.written() == next.written();
-            p.blocks += if joins { next.blocks } else { 0 };
-            joins
-        });
     }
 
     /// [`resolve`](Self::resolve) where each run damages the `n` blocks behind it, with its last block.
@@ -431,33 +462,5 @@ impl Shingle {
         if let Some((seq, from)) = best {
             cover(out, first, Piece { at: block, blocks: 1, from, seq });
         }
-    }
-}
-
-/// Lays `new` over the pieces from `first` on wherever it is the later one; a tie is one run, whose higher address came
-/// later.
-fn cover(out: &mut Vec<Piece>, first: usize, new: Piece) {
-    let end = new.at + new.blocks;
-    let mut i = first + out[first..].partition_point(|p| p.at + p.blocks <= new.at);
-    while i < out.len() && out[i].at < end {
-        let old = out[i];
-        let (from, to) = (old.at.max(new.at), (old.at + old.blocks).min(end));
-        let source = new.from + (from - new.at);
-        if (new.seq, source) <= (old.seq, old.from + (from - old.at)) {
-            i += 1;
-            continue;
-        }
-        let cut =
-            |a: u64, b: u64| Piece { at: a, blocks: b - a, from: old.from + (a - old.at), seq: old.seq };
-        let (head, tail) = (cut(old.at, from), cut(to, old.at + old.blocks));
-        out[i] = Piece { at: from, blocks: to - from, from: source, seq: new.seq };
-        if tail.blocks > 0 {
-            out.insert(i + 1, tail);
-        }
-        if head.blocks > 0 {
-            out.insert(i, head);
-            i += 1;
-        }
-        i += 1;
     }
 }

@@ -1,9 +1,8 @@
-//! Where tracks lie, as far as destruction goes: a view of the drive's geometry that answers within nanoseconds.
+//! Where tracks lie, as far as destruction goes: a view of the drive's geometry that answers within nanoseconds. Blocks are counted with
+//! slipped sectors here ([`raw_ranges`](Geometry::raw_ranges)), so that all tracks of a zone are equally long.
 
-use crate::error::{DeviceError, Result};
-use smrlab_disk::geometry::{Layout, REVOLUTION};
+use smrlab_disk::geometry::Layout;
 use smrlab_disk::{Geometry, TrackNo};
-use smrlab_units::Pba;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -41,7 +40,7 @@ struct Zone {
 /// Tracks of which is remembered where they begin on their revolution.
 const SHIFTS: usize = 1024;
 
-/// The tracks of a drive without slipped sectors. Block addresses rise in the shingling direction of each stroke.
+/// The tracks of a drive. Block addresses rise in the shingling direction of each stroke.
 #[derive(Debug)]
 pub struct Tracks {
     geometry: Arc<Geometry>,
@@ -59,16 +58,13 @@ pub struct Tracks {
 
 impl Tracks {
     /// A view of `geometry`.
-    ///
-    /// # Errors
-    /// When it has slipped sectors, which the served medium does not know.
-    pub fn new(geometry: Arc<Geometry>) -> Result<Self> {
-        if !geometry.spec().defects.is_empty() {
-            return Err(DeviceError::input("drives with slipped sectors (defects) cannot be served yet"));
-        }
+    pub fn new(geometry: Arc<Geometry>) -> Self {
+        let mut block = 0;
         let zones = geometry.zones().map(|z| {
-            let sectors = z.blocks.0 / z.tracks;
-            Zone { block: z.first.0, track: z.first_track.0, sectors, turn: u64::from(z.sectors) }
+            let sectors = geometry.usable_sectors(z.first_track);
+            let zone = Zone { block, track: z.first_track.0, sectors, turn: u64::from(z.sectors) };
+            block += sectors * z.tracks;
+            zone
         });
         let zones = zones.collect();
         let mut strokes: Vec<u64> = geometry.strokes().map(|s| s.first.0).collect();
@@ -81,7 +77,7 @@ impl Tracks {
             Layout::Surface | Layout::Hybrid { .. } | Layout::Listed => true,
         };
         let shifts = (0..SHIFTS).map(|_| AtomicU64::new(0)).collect();
-        Ok(Self { geometry, zones, strokes, unit, regular, shifts })
+        Self { geometry, zones, strokes, unit, regular, shifts }
     }
 
     /// The geometry that it is a view of.
@@ -89,7 +85,7 @@ impl Tracks {
         &self.geometry
     }
 
-    /// Blocks in all.
+    /// Blocks in all, without slipped sectors.
     pub fn blocks(&self) -> u64 {
         self.geometry.blocks().0
     }
@@ -180,11 +176,7 @@ impl Tracks {
         if entry >> 32 == track.index + 1 {
             return entry & u64::from(u32::MAX);
         }
-        let angle = self.geometry.position(Pba(track.start)).angle;
-        // The angle of a sector is rounded down from its number: the nearest number is the one it came from.
-        let wide = (u128::from(angle) * u128::from(track.turn) + u128::from(REVOLUTION / 2))
-            / u128::from(REVOLUTION);
-        let shift = wide as u64 % track.turn;
+        let shift = self.geometry.start_slots(TrackNo(track.index)).of(0) % track.turn;
         if track.index < u64::from(u32::MAX) {
             known.store((track.index + 1) << 32 | shift, Relaxed);
         }

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use smrlab_device::run_map::WriteRun;
 use smrlab_device::shingle::Shingle;
 use smrlab_device::tracks::Tracks;
-use smrlab_disk::geometry::{Layout, REVOLUTION};
+use smrlab_disk::geometry::{Defect, Layout, REVOLUTION};
 use smrlab_disk::{BlockProfile, Geometry, GeometrySpec, ZoneSpec};
 use std::sync::Arc;
 
@@ -27,7 +27,11 @@ fn geometry(zones: &[(u32, u32)], cylinders: bool, surfaces: u32, skew: u64) -> 
     spec.surfaces = surfaces;
     spec.layout = if cylinders { Layout::Cylinder { alternate: false } } else { Layout::Surface };
     spec.cylinder_skew = skew * REVOLUTION / 11;
-    Arc::new(Tracks::new(Arc::new(Geometry::new(spec).unwrap())).unwrap())
+    if skew % 2 == 1 {
+        let slipped = [(0, 3), (1, 0), (1, 1)];
+        spec.defects = slipped.map(|(cylinder, sector)| Defect { cylinder, surface: 0, sector }).to_vec();
+    }
+    Arc::new(Tracks::new(Arc::new(Geometry::new(spec).unwrap())))
 }
 
 /// What each block reads as, given what was written at each address.

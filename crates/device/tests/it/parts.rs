@@ -211,7 +211,7 @@ fn tracks_lie_where_the_geometry_has_them() {
             ..GeometrySpec::single_surface(zones)
         };
         let g = Arc::new(Geometry::new(spec).unwrap());
-        let tracks = Tracks::new(g.clone()).unwrap();
+        let tracks = Tracks::new(g.clone());
         assert_eq!((tracks.count(), tracks.blocks()), (g.tracks(), g.blocks().0));
         for index in 0..g.tracks() {
             let (t, no) = (tracks.by_index(index), TrackNo(index));

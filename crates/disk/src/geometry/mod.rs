@@ -7,12 +7,14 @@
 mod build;
 mod builder;
 mod listed;
+mod raw;
 mod slips;
 mod spec;
 #[cfg(test)]
 pub(crate) mod tests;
 mod zone_run;
 
+pub(crate) use raw::Even;
 pub(crate) use slips::Slips;
 pub(crate) use spec::angle_of;
 pub use spec::{
@@ -80,36 +82,6 @@ pub(crate) struct Loc<'a> {
     /// Track within the run of a zone.
     pub track: u64,
     pub sector: u64,
-}
-
-/// Blocks whose sectors follow each other: none slipped among them, none of them remapped.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Even {
-    blocks: Range<u64>,
-    /// What the raw number of each is more than its own, modulo 2^64.
-    shift: u64,
-}
-
-impl Even {
-    #[inline(always)]
-    pub(crate) fn has(&self, pba: Pba, blocks: u64) -> bool {
-        self.blocks.start <= pba.0 && pba.0 + blocks <= self.blocks.end
-    }
-
-    /// The raw number of one of them.
-    #[inline(always)]
-    pub(crate) fn raw(&self, pba: Pba) -> u64 {
-        pba.0.wrapping_add(self.shift)
-    }
-
-    /// The blocks in these sectors, where they are all among them.
-    #[inline]
-    pub(crate) fn blocks_in(&self, raw: &Range<u64>) -> Option<Range<u64>> {
-        let blocks = raw.start.wrapping_sub(self.shift)..raw.end.wrapping_sub(self.shift);
-        let all =
-            self.blocks.start <= blocks.start && blocks.start <= blocks.end && blocks.end <= self.blocks.end;
-        all.then_some(blocks)
-    }
 }
 
 /// See the [module](self).
@@ -196,33 +168,6 @@ impl Geometry {
             return self.remaps[i].1;
         }
         self.home(pba)
-    }
-
-    /// The blocks around one whose sectors follow each other.
-    #[inline(never)]
-    pub(crate) fn even(&self, pba: Pba) -> Even {
-        let (around, skipped) = self.slips.around(pba.0);
-        let mut blocks = around.start..around.end.min(self.blocks);
-        match self.remaps.binary_search_by_key(&pba.0, |r| r.0) {
-            Ok(i) => Even { blocks: pba.0..pba.0 + 1, shift: self.remaps[i].1.wrapping_sub(pba.0) },
-            Err(i) => {
-                if i > 0 {
-                    blocks.start = blocks.start.max(self.remaps[i - 1].0 + 1);
-                }
-                if let Some(next) = self.remaps.get(i) {
-                    blocks.end = blocks.end.min(next.0);
-                }
-                Even { blocks, shift: skipped }
-            }
-        }
-    }
-
-    /// Remapped blocks of a range, ascending.
-    #[inline]
-    pub(crate) fn remapped(&self, blocks: Range<u64>) -> &[(u64, u64)] {
-        let first = self.remaps.partition_point(|r| r.0 < blocks.start);
-        let end = self.remaps.partition_point(|r| r.0 < blocks.end);
-        &self.remaps[first..end.max(first)]
     }
 
     pub(crate) fn slips(&self) -> &Slips {
