@@ -34,8 +34,8 @@ def test_a_fit_takes_what_it_was_given(smrlab: Invoke, tmp_path: Path, monkeypat
     monkeypatch.setattr(_core, "geometry_fit", fit)
     monkeypatch.setattr(geometry, "_fitted", lambda *_: None)
     (tmp_path / "x.txt").write_text("tracks")
-    own = {"least": 7, "most": 9, "degree": 3, "zones": 4, "rpm": 5400.0, "polynomial": True, "name": "n"}
-    words = "--min-outlier 7 --max-outlier 9 --degree 3 --zones 4 --rpm 5400 --method polynomial --name n"
+    own = {"least": 7, "most": 9, "degree": 3, "zones": 4, "rpm": 5400.5, "polynomial": True, "name": "n"}
+    words = "--min-outlier 7 --max-outlier 9 --degree 3 --zones 4 --rpm 5400.5 --method polynomial --name n"
     assert smrlab("geometry", "fit", tmp_path / "x.txt", "--out", tmp_path / "d.toml", *words.split()).status == 0
     assert smrlab("geometry", "fit", tmp_path / "x.txt", "--out", tmp_path / "d.toml").status == 0
     usual = {"least": 1000, "most": 2200, "degree": 13, "zones": 18, "rpm": None, "polynomial": False, "name": "d"}

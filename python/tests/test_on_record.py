@@ -42,7 +42,7 @@ def tables(index: int) -> dict[str, pa.Table]:
         "head_track_max": [3 * v for v in n], "open_zones": [1, 2, 3, 4], "closed_zones": [4, 3, 2, 1],
         "full_zones": [0, 5, 6, 7], "zone_resets": [60, 0, 120, 0], "refused": [0, 0, 30, 0],
     }  # fmt: skip
-    buckets = {"lo_ms": [1.0, 2, 4, 1, 2], "hi_ms": [2.0, 4, 8, 2, 4], "count": [8, 4, 2, 1, 5 + index],
+    buckets = {"lo_ms": [1.0, 2, 4, 1, 2], "hi_ms": [2.0, 4, 8, 2, 4], "count": [800, 400, 1, 100, 500 + index],
                "kind": ["read", "read", "read", "write", "write"]}  # fmt: skip
     heat = {"window": [0, 1, 3], "bin": [0, 2, 1], "start_s": [0.0, 60, 180], "lba_lo": [0, 200, 100],
             "lba_hi": [100, 300, 200], "reads": [1, 20, 3], "writes": [4, 0, 50 + index]}  # fmt: skip
