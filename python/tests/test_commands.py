@@ -12,7 +12,7 @@ import pytest
 from commands import Invoke
 
 from smrlab import TranslationLayer, _core, api, cli, papers, plain, sweeps
-from smrlab.cli import console, drive, geometry, picture, study
+from smrlab.cli import console, drive, geometry, picture
 from smrlab.devices import Device
 from smrlab.errors import InputError
 from smrlab.executors import Running
@@ -187,14 +187,6 @@ def test_the_share_of_a_piece_is_whole_when_it_is_done() -> None:
     ]
 
 
-def test_times_of_a_study_have_the_unit_that_fits() -> None:
-    """From one of it on; what is left is told while there is some."""
-    times = {59.94: "59.9 s", 60: "1.0 min", 3599: "60.0 min", 3600: "1.0 h", 86_399: "24.0 h", 86_400: "1.0 d"}
-    assert {s: study.span(s) for s in times} == times
-    lines = [study.line(sweeps.Progress(9, done, 1, running, 2.0)) for done, running in ((4, [("a", 0.5)]), (8, []))]
-    assert lines == ["4 of 9 done, 1 running, 1 failed, 2 runs/s, 2.0 s left", "8 of 9 done, 1 failed, 2 runs/s"]
-
-
 def test_what_a_command_cannot_do_is_refused_before_anything_is_done(smrlab: Invoke, tmp_path: Path) -> None:
     """With status 2 and what to do instead."""
     (tmp_path / "file").write_bytes(bytes(4096))
@@ -251,9 +243,3 @@ def test_documents_say_their_schema(capsys: pytest.CaptureFixture[str]) -> None:
     for doc, line, said in (({"a": 1}, True, '{"schema": 1, "a": 1}\n'), ([1], True, "[1]\n"), ([], False, "[]\n")):
         console.print_json(doc, line=line)
         assert capsys.readouterr().out == said
-
-
-def test_drives_have_the_size_that_they_are_sold_with() -> None:
-    """Powers of a thousand, four digits."""
-    sizes = {2e12: "2 TB", 1e12: "1 TB", 9.999e11: "999.9 GB", 1.5e9: "1.5 GB", 2e6: "2 MB", 999: "0.999 kB"}
-    assert {size: drive._decimal(size) for size in sizes} == sizes

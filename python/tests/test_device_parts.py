@@ -12,7 +12,6 @@ from smrlab import (
     devicemap,
     devices,
     faults,
-    listening,
     mounts,
     recording,
     stores,
@@ -115,12 +114,6 @@ def test_a_snapshot_is_made_of_what_nobody_uses(device: Device, monkeypatch: pyt
         device.snapshot("a")
 
 
-def test_a_document_is_told_with_dots() -> None:
-    """Lists of documents are numbered from 0; other lists are values."""
-    doc = {"a": {"b": 1, "c": {}}, "d": [{"e": 2}, {"e": 3}], "f": [4, 5], "g": []}
-    assert list(devices.flat(doc)) == [("a.b", 1), ("d.0.e", 2), ("d.1.e", 3), ("f", [4, 5]), ("g", [])]
-
-
 @pytest.mark.parametrize(("size", "told"), [(800, False), (900, False), (901, True)])
 def test_a_device_much_larger_than_asked_is_told(
     size: int, told: bool, device: Device, monkeypatch: pytest.MonkeyPatch
@@ -176,37 +169,6 @@ def test_a_trace_is_not_written_over_itself(tmp_path: Path) -> None:
     assert of == [True] * 3 + [False] * 3
     assert not trace._is_source("synth:uniform", file)
     assert cast("Any", trace._plain)(["\0-:spc", "a"]) == ["-:spc", "a"]
-
-
-def test_a_device_listens_where_one_can() -> None:
-    """Ports from 1 to 65535; secrets are for iSCSI."""
-    assert [listening.address(f"tcp:h:{port}") for port in (1, 65535)] == [("h", 1), ("h", 65535)]
-    assert [listening.address(at) for at in (None, "unix:/s", "iscsi:[::1]:3260")] == [None] * 3
-    for at in ("tcp:h:0", "tcp:h:65536", "tcp:h", "udp:h:1", "unix:", "iscsi:h:0"):
-        with pytest.raises(InputError, match=f"--listen {at}: write unix:PATH"):
-            listening.address(at)
-
-
-def test_secrets_are_for_iscsi_and_must_be_there(tmp_path: Path) -> None:
-    """Nobody would read them elsewhere."""
-    chap = tmp_path / "chap"
-    with pytest.raises(InputError, match="no such file; write 'initiator NAME SECRET'"):
-        listening.check_chap("iscsi:h:1", chap)
-    chap.touch()
-    assert listening.check_chap("iscsi:h:1", chap) == str(chap)
-    assert listening.check_chap(None, None) is None
-    for at in (None, "tcp:h:1"):
-        with pytest.raises(InputError, match="--chap is for --listen iscsi:HOST:PORT"):
-            listening.check_chap(at, chap)
-
-
-def test_names_of_devices_are_those_of_folders() -> None:
-    """From one character to 64, beginning with a letter or digit."""
-    for name in ("a", "0", "a" * 64, "a.b-c_D"):
-        devices.check_name(name, "name")
-    for name in ("", "a" * 65, ".a", "-a", "_a", "a/b", "a b", "ä"):
-        with pytest.raises(InputError, match="is no name: up to 64 letters"):
-            devices.check_name(name, "name")
 
 
 def test_recordings_are_put_aside_one_after_the_other(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -261,13 +260,6 @@ def test_a_plot_of_a_study_stands_where_its_numbers_do(tmp_path: Path, monkeypat
             sweep_table.plot(table, "iops", "cache", tmp_path / file)
     called = [sweep_table.called(name) for name in ("layer.cache_size", "scale_time")]
     assert called == ["cache size (layer)", "scale time"]
-
-
-def test_an_axis_of_a_study_is_logarithmic_from_a_ratio_of_fifty_on() -> None:
-    scale: Callable[[list[float]], str] = sweep_table._scale
-    assert [scale(v) for v in ([1.0, 2.0, 50.0], [1.0, 2.0, 49.0], [1.0, 100.0], [0.0, 1.0, 100.0])] == [
-        "log", "linear", "linear", "linear"
-    ]  # fmt: skip
 
 
 def test_interleaved_single_requests_cannot_switch_tracks_more_often_than_pure_has_requests() -> None:

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from smrlab import InputError, Trace, api, outdir, payload, results, summary
-from smrlab.cli import console, device, finish, geometry, probe, zones
+from smrlab.cli import console, device, finish, zones
 from smrlab.plots import outside
 from smrlab.sweeps import estimate, halving, plan, quantity, samples, status
 from smrlab.sweeps.grid import Point
@@ -49,63 +49,6 @@ def test_a_zone_is_as_full_as_its_pointer_says() -> None:
     closed = [zone("closed", 700, 800), zone("closed", 1400, 1450)]
     rows = zones.alike([zone("not-write-pointer", 0, None), *closed, zone("full", 2100, 2800)])
     assert [(a, b, n) for a, b, _, n in rows] == [(0, 0, 0), (1, 2, 150), (3, 3, 700)]
-
-
-QUALITY = {"requests": 1234, "seconds": 7200.0, "noise_ns": 1500.0, "outliers": 3, "cache_hits": 4}
-
-
-def test_a_probes_answer_has_its_figures(capsys: pytest.CaptureFixture[str]) -> None:
-    """Blocks are of 512 bytes: 2 000 000 of them are 1.02 GB, writes of 16 blocks 8 KiB."""
-    probe._show(
-        "t",
-        {
-            "answer": "shingled", "kind": "drive-managed", "confidence": 0.875, "cache": "disk", "cache_place": 0.33,
-            "cache_size": {"blocks": 2_000_000, "writes": 125_000, "write_blocks": 16, "limit": "entries"},
-            "band": {"blocks": 40_000, "spread": 8.0, "rewrite_s": 1.25, "end": 80_000},
-            "bands_along": [{"lba": 7000, "blocks": 30_000}], "toward": "lower", "mapping": "static",
-            "idle": {"after_s": 0.5, "band_s": 2.25, "order": "oldest"},
-            "evidence": [{"test": "rest", "did": "waited", "saw": "nothing"}], "quality": QUALITY,
-        },
-    )  # fmt: skip
-    said = " ".join(capsys.readouterr().out.split())
-    for part in (
-        "t: shingled", "drive-managed (88% sure)", "disk, near 33% of the LBAs",
-        "1.02 GB: 125,000 writes of 8 KiB, limited by the number of writes", "40,000 ± 8 blocks (20.5 MB), 1.25 s",
-        "30,000 blocks at LBA 7,000", "towards lower LBAs", "mapping static",
-        "after 0.50 s, 2.25 s a band, oldest first", "rest: waited. nothing.", "1,234 requests in 2.00 h",
-    ):  # fmt: skip
-        assert part in said, part
-
-
-def test_a_measured_geometry_has_its_figures(capsys: pytest.CaptureFixture[str]) -> None:
-    """Times are told in milliseconds, noise in microseconds; a zone is a row."""
-    measured = {"value": 7200.04, "spread": 0.02}
-    geometry._show(
-        "t",
-        {
-            "blocks": 1_000_000, "rpm": measured,
-            "skew": {
-                "order": {"kind": "hybrid", "surfaces": 3, "group_cylinders": 20},
-                "cylinder": {"value": 0.125, "spread": 1e-4}, "track": {"value": 0.25, "spread": 2e-4},
-            },
-            "seek": {
-                "read": [[1, 1_250_000.0], [100, 8_000_000.0]], "spread_ns": 2000.0, "read_overhead_ns": 300_000.0,
-                "head_switch_ns": 900_000.0,
-            },
-            "cache": {"present": True, "segments": 16, "read_ahead": 512}, "own_cache": "off",
-            "zones": [{"first_lba": 0, "tracks": 90, "usable": 1990, "sectors": 2000, "slips": 7}],
-            "notes": ["one"], "quality": QUALITY,
-        },
-    )  # fmt: skip
-    said = " ".join(capsys.readouterr().out.split())
-    for part in (
-        "1,000,000 blocks", "7200.040 ± 0.02 rpm", "3 surfaces, one after the other in groups of 20 cylinders",
-        "cylinder skew 0.12500 ± 0.0001 revolutions", "head skew 0.25000 ± 0.0002 revolutions",
-        "1: 1.25 ms, 100: 8.00 ms (cylinders: time; ± 0.002 ms)", "overhead 0.300 ms", "head switch 0.900 ms",
-        "own cache off", "16 segments, reads 512 blocks ahead", "0 0 90 1,990 2,000 7", "note: one",
-        "1,234 requests in 7200 s of the drive's time; noise 1.5 us; 3 outliers left out, 4 answers",
-    ):  # fmt: skip
-        assert part in said, part
 
 
 def test_rounds_and_the_better_half_of_a_halving(monkeypatch: pytest.MonkeyPatch) -> None:
