@@ -56,7 +56,8 @@ def seen(figure: Figure) -> Iterator[str]:
             label = axis.get_label()
             number = axis.get_major_formatter()(12345.0, 0)
             yield (
-                f"  {name} {label.get_text()!r} {axis.get_scale()} {ends} {type(major).__name__} {ticks} {number!r} "
+                f"  {name} {label.get_text()!r} {axis.get_scale()} {ends} {type(major).__name__} {ticks} "
+                f"{type(axis.get_minor_locator()).__name__} {number!r} "
                 f"sizes={label.get_fontsize():g},{[t.get_fontsize() for t in axis.get_ticklabels()[:1]]} "
                 f"turned={[t.get_rotation() for t in axis.get_ticklabels()[:1]]} "
                 f"grid={axis._major_tick_kw.get('gridOn')} alpha={[g.get_alpha() for g in grid[:1]]}"

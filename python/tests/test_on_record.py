@@ -78,7 +78,7 @@ def of_paper(kind: str, **more: Any) -> Callable[[Any], Iterable[str]]:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(style, "save_svg", lambda made, _: drawn.append(made))
             wanted = paper.Figure(**{"id": "f", "title": "t", "experiment": "e", "kind": kind, "unit": "u", **more})
-            papers.draw(wanted, {"e": Runs("e", runs), "l": Runs("l", runs[1:2])}, folder)
+            yield papers.draw(wanted, {"e": Runs("e", runs), "l": Runs("l", runs[1:2])}, folder).name
         yield from seen(drawn[0])
         numbers = (folder / "f.csv").read_text().splitlines()
         yield from [n for n in numbers if not n.endswith(",0")] if kind == "histograms" else numbers
