@@ -86,10 +86,15 @@ def of_paper(kind: str, **more: Any) -> Callable[[Any], Iterable[str]]:
     return lines
 
 
-KEYS = ("cache", "layer", "iops", "on")
+KEYS = ("cache", "layer", "iops", "on", "size")
 ROWS = [
     dict(zip(KEYS, row, strict=True))
-    for row in (("1GiB", "b", 8.0, 1), ("64MiB", "a", 1.0, 2), ("64MiB", "a", 3.0, 3), ("1GiB", "a", 400.0, 4))
+    for row in (
+        ("1GiB", "b", 8.0, 1, "4KiB"),
+        ("64MiB", "a", 1.0, 2, "any"),
+        ("64MiB", "a", 3.0, 3, "8KiB"),
+        ("1GiB", "a", 400.0, 4, "9KiB"),
+    )
 ]
 
 
@@ -168,6 +173,7 @@ CASES: dict[str, Callable[[Any], Iterable[str]]] = {
     "paper, windows to 100 s": of_paper("windows", y="completions", series="layer", until_s=100.0),
     "paper, histograms": of_paper("histograms", series="layer", where={"size": "10%"}),
     "study, numbers": of_study("iops", "cache", "layer"),
+    "study, numbers and a word": of_study("on", "size", None),
     "study, words": of_study("on", "layer", None),
     "summary": of_summary(3.0),
     "summary of logarithms": of_summary(100.0),
