@@ -251,9 +251,16 @@ fn mechanics_of(
             let file = word("Full seek curve").ok_or("'Full seek curve' names no file")?;
             seek_points(&read(file)?).map_err(|e| format!("{file}: {e}"))?
         }
-        Some("hplplus10") => hpl_plus_10(m, cylinders)?,
-        other => return Err(format!("seek type {other:?} is not read: extracted, hplplus10 are")),
+        Some("hplplus10") => hpl(m, cylinders, 10)?,
+        Some("hpl") => hpl(m, cylinders, 1)?,
+        other => {
+            let kind = other.unwrap_or("(none)");
+            return Err(format!("seek type {kind} is not read: extracted, hplplus10, hpl are"));
+        }
     };
+    if let Some(kind) = word("Access time type").filter(|&kind| kind != "trackSwitchPlusRotation") {
+        left_out.push(format!("Access time type = {kind}: the rotation is followed"));
+    }
     if m.number("Percent error in rpms").is_some_and(|e| e != 0.0) {
         left_out.push("Percent error in rpms".to_owned());
     }
@@ -277,17 +284,19 @@ fn mechanics_of(
     })
 }
 
-/// Ten measured seeks, then `b + c sqrt(d)` below a distance and `d + e d` from there on, with points so close that
-/// straight lines between them are off by less than a microsecond.
-fn hpl_plus_10(m: &Block, cylinders: u64) -> Result<Vec<(u64, f64, Option<f64>)>, String> {
-    let ten: Vec<f64> = m.list("First ten seek times").iter().filter_map(Value::number).collect();
-    let v: Vec<f64> = m.list("HPL seek equation values").iter().filter_map(Value::number).collect();
-    let ([knee, a, b, c, e, ..], 10) = (&v[..], ten.len()) else {
+/// So many measured seeks (of one: where the sixth value gives it), then `b + c sqrt(d)` below a distance and `d + e d`
+/// from there on, with points so close that straight lines between them are off by less than a microsecond.
+fn hpl(m: &Block, cylinders: u64, most: usize) -> Result<Vec<(u64, f64, Option<f64>)>, String> {
+    let list = |key| m.list(key).iter().filter_map(Value::number).collect::<Vec<f64>>();
+    let v = list("HPL seek equation values");
+    let single = v.get(5).filter(|&&t| most == 1 && t != -1.0);
+    let first = if most == 1 { single.copied().into_iter().collect() } else { list("First ten seek times") };
+    let ([knee, a, b, c, e, ..], true) = (&v[..], most == 1 || first.len() == most) else {
         return Err("'HPL seek equation values' or 'First ten seek times' are incomplete".to_owned());
     };
     let knee = *knee as u64;
-    let mut points: Vec<_> = (1..).zip(ten).map(|(d, t)| (d, t, None)).collect();
-    let mut d = 11;
+    let mut d = 1 + first.len() as u64;
+    let mut points: Vec<_> = (1..).zip(first).map(|(d, t)| (d, t, None)).collect();
     while d < knee.min(cylinders) {
         points.push((d, a + b * (d as f64).sqrt(), None));
         let step = (0.3 * (d as f64).powf(0.75)) as u64;

@@ -115,6 +115,24 @@ fn times_and_buffer_are_those_of_the_files() {
     assert!(told(&left_out, "zone 0: sector 38 for 7"), "what was slipped is not remapped: {left_out:?}");
 }
 
+/// Below four cylinders 1 + 2 sqrt(d) ms, from there on 5 + d; the sixth value is what a single one takes, if not -1.
+#[test]
+fn seeks_by_formula_have_a_single_cylinder_of_their_own_or_none() {
+    for (sixth, first) in [("0.5", 0.5), ("-1", 3.0)] {
+        let formula =
+            format!("Seek type = hpl, HPL seek equation values = [ 4, 1, 2, 5, 1, {sixth} ], Access");
+        let text =
+            model(9, "", "").replace("Seek type = extracted,", &(formula + " time type = averageRotation,"));
+        let (d, left_out) = import(&text).unwrap();
+        let ms = |t: f64| SimTime((t * 1e6).round() as u64);
+        let seeks = [(1, first), (2, 1.0 + 8f64.sqrt()), (3, 1.0 + 12f64.sqrt()), (4, 9.0), (5, 10.0)];
+        assert_eq!(d.spec().mechanics.read_seek, SeekCurve::Table(seeks.map(|(d, t)| (d, ms(t))).to_vec()));
+        assert!(
+            left_out.contains(&"Access time type = averageRotation: the rotation is followed".to_owned())
+        );
+    }
+}
+
 /// What any file of this format may say, though none of the measured seven does.
 #[test]
 fn times_are_scaled_and_negative_ones_said() {
@@ -176,7 +194,8 @@ fn skews_are_exact() {
 fn what_cannot_be_read_is_said_with_its_place() {
     let refused = |model: &str| import(model).unwrap_err();
     assert!(refused(&model(9, "", "").replace("dm_layout_g1 {", "dm_layout_g3 {")).contains("dm_layout_g3"));
-    assert!(refused(&model(9, "", "").replace("extracted", "lee")).contains("extracted, hplplus10"));
+    let lee = refused(&model(9, "", "").replace("extracted", "lee"));
+    assert_eq!(lee, "seek type lee is not read: extracted, hplplus10, hpl are");
     assert!(
         refused(&model(9, "", "").replace("small.seek", "none.seek")).contains("none.seek: no such file")
     );
