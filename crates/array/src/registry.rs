@@ -134,7 +134,7 @@ impl Chosen {
         let make = move |member: usize| {
             let own = member * each..(member + 1) * each;
             let context = ArrayContext::new(&sizes[own.clone()]).zoned(zones.get(own).unwrap_or_default());
-            chosen.build(&context.seeded(seed + (member * each) as u64))
+            chosen.build(&context.seeded(seed.wrapping_add((member * each) as u64)))
         };
         let built: Vec<BuiltArray> = (0..self.members as usize).map(&make).collect::<Result<_, _>>()?;
         if built.iter().any(|member| member.array.spaces() > 1) {

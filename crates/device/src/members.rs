@@ -96,7 +96,7 @@ impl Members {
     /// # Errors
     /// When its store is not as it should be.
     pub(crate) fn open(&self, disk: u32, formed: bool) -> Result<Opened> {
-        let seed = self.config.seed + u64::from(disk);
+        let seed = self.config.seed.wrapping_add(disk.into());
         let store = match self.dir(disk).filter(|dir| !formed || StoreDir::exists(dir)) {
             Some(dir) => StoreKind::Directory(dir),
             None => StoreKind::Memory,

@@ -121,7 +121,7 @@ fn assemble_array(
     for disk in 1..chosen.disks + chosen.spares {
         let layer = chosen.layer_of(disk, wanted.layer);
         let build: BuildLayer<'_> = if layer == wanted.layer { build } else { &smrlab_stl::build };
-        let wanted = Wanted { seed: wanted.seed + u64::from(disk), layer, ..*wanted };
+        let wanted = Wanted { seed: wanted.seed.wrapping_add(disk.into()), layer, ..*wanted };
         others.push(assemble(&wanted, read_drive, build, faults)?);
     }
     let all = || std::iter::once(first).chain(&others).take(chosen.disks as usize);
