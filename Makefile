@@ -157,7 +157,8 @@ docs:
 	$(PIP) tools/requirements-wheel.txt
 	@touch $@
 
-.setup/engine: $(SOURCES) | .setup/packages-build .setup/cargo
+# Where tests follow, clippy is there before: it compiles a part (tools/rustc.sh).
+.setup/engine: $(SOURCES) | .setup/packages-build .setup/cargo $(if $(filter test%,$(MAKECMDGOALS)),.setup/components)
 	cargo build -p smrlab-py
 	@touch $@
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -16,6 +17,8 @@ ROOT = Path(__file__).resolve().parents[2]
 
 # Where CI starts the tests in the background, Ctrl-C is ignored, and what they start would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+# Looking for garbage as often as Python does takes a tenth of their time.
+gc.set_threshold(100_000, 50, 50)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -8,17 +8,19 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from smrlab import sysfs
 from smrlab.cli import build
 from smrlab.errors import InputError, SmrlabError
 
-run = CliRunner()
+
+def asked(*args: str) -> Result:
+    return CliRunner().invoke(build([*args]), args, catch_exceptions=False)
 
 
 def answer(*args: str) -> dict[str, Any]:
-    done = run.invoke(build([]), [*args, "--json"], catch_exceptions=False)
+    done = asked(*args, "--json")
     assert done.exit_code == 0
     doc: dict[str, Any] = json.loads(done.stdout)
     return doc
@@ -38,7 +40,7 @@ def test_the_geometry_of_a_simulated_drive_and_what_is_kept(tmp_path: Path) -> N
     assert again["zones"] == doc["zones"]
     assert again["quality"]["requests"] - doc["quality"]["requests"] < doc["quality"]["requests"] / 4
     with pytest.raises(InputError, match="use another --out"):
-        run.invoke(build([]), ["geometry", "extract", "sim:tiny", "--out", str(tmp_path)], catch_exceptions=False)
+        asked("geometry", "extract", "sim:tiny", "--out", str(tmp_path))
 
 
 def test_zones_alone() -> None:
@@ -79,7 +81,7 @@ def test_a_probe_names_the_drive_and_draws_what_it_saw(tmp_path: Path) -> None:
 )
 def test_bad_targets_are_refused_in_a_sentence(args: list[str], message: str) -> None:
     with pytest.raises(SmrlabError, match=message):
-        run.invoke(build([]), args, catch_exceptions=False)
+        asked(*args)
 
 
 def test_what_is_fitted_is_written_over_nothing_that_it_is_made_from(tmp_path: Path) -> None:
@@ -91,7 +93,7 @@ def test_what_is_fitted_is_written_over_nothing_that_it_is_made_from(tmp_path: P
         ["validate", f"{drive},rpm=5400", str(tmp_path / "no.trace"), "--fit", str(drive)],
     ):
         with pytest.raises(InputError, match="is what it is made from"):
-            run.invoke(build([]), args, catch_exceptions=False)
+            asked(*args)
     assert (extraction.read_text(), drive.read_text()) == ("mine", "mine")
 
 
@@ -99,7 +101,7 @@ def test_nothing_is_written_unless_the_name_is_typed(tmp_path: Path) -> None:
     disk = tmp_path / "disk"
     disk.write_bytes(b"x" * (1 << 20))
     with pytest.raises(InputError, match="add --yes"):
-        run.invoke(build([]), ["probe", str(disk), "--destroy"], catch_exceptions=False)
+        asked("probe", str(disk), "--destroy")
     assert disk.read_bytes() == b"x" * (1 << 20)
 
 
@@ -241,7 +243,7 @@ def test_what_a_device_says_comes_first_and_touches_nothing(tmp_path: Path, monk
         assert (said["zoned"], said["zbc_page"], said["rpm"]) == ("host-aware", "host-aware", 5980)
         assert (said["identify_zones"], said["identify_trim"]) == ("drive-managed", True)
         assert said["model_list"].startswith("Seagate Archive v3")
-    shown = run.invoke(build([]), ["probe", str(device)], catch_exceptions=False)
+    shown = asked("probe", str(device))
     assert "zbc_page: host-aware" in shown.output
     assert "kind: host-aware" in shown.output
     assert "add --destroy" in shown.output
@@ -280,7 +282,7 @@ def test_measurements_become_a_drive_that_runs(tmp_path: Path) -> None:
     shown = answer("geometry", "show", str(drive), "--out", str(tmp_path / "show"))
     assert [(z["tracks"], z["usable"]) for z in shown["zones"]] == [(10100, 100)]
     assert {p.name for p in (tmp_path / "show").iterdir()} == {"zones.svg", "skew.svg"}
-    said = run.invoke(build([]), ["geometry", "show", str(drive), "--out", str(tmp_path / "show")]).stdout
+    said = asked("geometry", "show", str(drive), "--out", str(tmp_path / "show")).stdout
     assert f"figures: {tmp_path / 'show'}/*.svg" in said.replace("\n", "")
     ran = answer("run", "--drive", str(drive), "--layer", "cmr", "--trace", "synth:uniform,requests=100")
     assert ran["host"]["reads"] + ran["host"]["writes"] == 100
@@ -296,7 +298,7 @@ def test_the_papers_text_form_by_both_methods(tmp_path: Path) -> None:
     broken = tmp_path / "broken.txt"
     broken.write_text("one two three\n")
     with pytest.raises(InputError, match="line 1"):
-        run.invoke(build([]), ["geometry", "fit", str(broken), "--out", str(drive)], catch_exceptions=False)
+        asked("geometry", "fit", str(broken), "--out", str(drive))
 
 
 @pytest.mark.parametrize("drive", ["modern-7200", "he2014-example", "dvs-raid"])
@@ -335,7 +337,7 @@ def test_a_drive_is_validated_with_its_own_layer_unless_another_is_named(tmp_pat
     ):
         doc = answer("validate", drive, str(trace), *words)
         assert doc["layer"] == layer
-        assert layer in run.invoke(build([]), ["validate", drive, str(trace), *words], catch_exceptions=False).output
+        assert layer in asked("validate", drive, str(trace), *words).output
         own = doc["writes"]["demerit_percent"] < 1
         assert own == (layer == "persistent-cache"), doc
     for words in (("--layer", "cmr"), ("--out", str(tmp_path / "out"))):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import gc
 import shutil
 import signal
 import tempfile
@@ -18,6 +19,8 @@ from smrlab.errors import MissingError
 
 # Where CI starts the tests in the background, Ctrl-C is ignored, and what they start would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+# Looking for garbage as often as Python does takes a tenth of their time.
+gc.set_threshold(100_000, 50, 50)
 
 
 # unshare(2), mount(2)

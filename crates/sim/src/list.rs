@@ -12,6 +12,7 @@ use smrlab_stl::LAYERS;
 use smrlab_trace::formats::FORMATS;
 use smrlab_trace::generators::GENERATORS;
 use smrlab_units::spec::{Param, SpecError, hint, split_item};
+use std::sync::LazyLock;
 
 /// What can be listed.
 pub const KINDS: &[&str] = &[
@@ -193,6 +194,11 @@ pub fn drive_json(text: &str) -> Result<Value> {
     Ok(doc)
 }
 
+/// Everything that has a name: made once, for a drive takes milliseconds.
+static ALL: LazyLock<Vec<Value>> = LazyLock::new(|| {
+    [layers(), drives(), formats(), generators(), schedulers(), arrays(), fields()].concat()
+});
+
 /// The entry of this name, whatever it is (what follows it as parameters counts for drives only); several keys of a result where `name` means several.
 ///
 /// # Errors
@@ -202,15 +208,13 @@ pub fn explain_json(name: &str) -> Result<Value> {
         return drive;
     }
     let name = split_item(name).0;
-    let all: Vec<Value> =
-        [layers(), drives(), formats(), generators(), schedulers(), arrays(), fields()].concat();
     let is = |v: &Value, key: &str, name: &str| match &v[key] {
         Value::Array(names) => names.iter().any(|n| n == name),
         one => one == name,
     };
-    let found = |name: &str| all.iter().find(|v| is(v, "name", name) || is(v, "aliases", name)).cloned();
+    let found = |name: &str| ALL.iter().find(|v| is(v, "name", name) || is(v, "aliases", name)).cloned();
     found(name).or_else(|| found(&format!("synth:{name}"))).or_else(|| metrics(name)).ok_or_else(|| {
-        let names = all.iter().filter_map(|v| v["name"].as_str().map(str::to_owned));
+        let names = ALL.iter().filter_map(|v| v["name"].as_str().map(str::to_owned));
         let words = keys::all().flat_map(|k| [k.path, k.name].into_iter().chain(k.aliases.iter().copied()));
         let names: Vec<String> = names.chain(words.map(str::to_owned)).collect();
         let hint = hint(name, names.iter().map(String::as_str));
