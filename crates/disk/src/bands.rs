@@ -3,8 +3,6 @@
 //! A band and its guard do not leave their stroke, so that no write in a band harms another one. Bands may cross the edge
 //! of a recording zone. *Data indices* number the blocks of all bands densely from 0.
 
-mod gaps;
-
 use crate::geometry::{Geometry, Slips, StrokeRun, TrackNo};
 use crate::{DriveError, Result};
 use smrlab_units::problems::Problems;
@@ -311,7 +309,7 @@ impl Bands {
         Some((BandId(r.first_band + i), Blocks(offset)))
     }
 
-    /// The blocks of the band that holds a block; `None` on guards and outside, where [`gap`](Self::gap) says more.
+    /// The blocks of the band that holds a block; `None` on guards and outside.
     #[inline]
     pub fn around(&self, pba: Pba) -> Option<Range<u64>> {
         let raw = self.slips.to_raw(pba.0);

@@ -288,15 +288,7 @@ proptest! {
         let mapped = (0..g.blocks().0).filter(|&p| b.band_of(Pba(p)).is_some()).count() as u64;
         prop_assert_eq!(mapped, data, "guards belong to no band");
         for p in 0..g.blocks().0 {
-            let in_band = |p: u64| b.band_of(Pba(p)).is_some();
-            prop_assert_eq!(b.around(Pba(p)).is_some(), in_band(p));
-            if !in_band(p) {
-                let gap = b.gap(Pba(p));
-                prop_assert!(gap.contains(&p), "{p} in {gap:?}");
-                prop_assert!(gap.start == 0 || in_band(gap.start - 1), "{p}: {gap:?} begins too late");
-                prop_assert!(gap.end >= g.blocks().0 || in_band(gap.end), "{p}: {gap:?} ends too early");
-                prop_assert!(!gap.take_while(|&p| p < g.blocks().0).any(in_band), "{p}");
-            }
+            prop_assert_eq!(b.around(Pba(p)).is_some(), b.band_of(Pba(p)).is_some());
         }
     }
 
@@ -324,19 +316,6 @@ proptest! {
             }
         }
     }
-}
-
-/// Bands of one track with one behind them that is in none; all of the middle one is slipped.
-#[test]
-fn a_gap_goes_on_over_a_band_without_blocks() {
-    let spec = GeometrySpec {
-        defects: vec![Defect { cylinder: 2, surface: 0, sector: 0 }],
-        ..GeometrySpec::single_surface(vec![ZoneSpec::plain(6, 1)])
-    };
-    let layout = BandLayout { tracks: 1, head_width: 2, random_access: 0 };
-    let b = Bands::new(&Geometry::new(spec).unwrap(), layout).unwrap();
-    assert_eq!((b.len(), b.band(BandId(1)).blocks), (3, Blocks(0)));
-    assert_eq!([1, 2].map(|pba| b.gap(Pba(pba))), [1..3, 1..3]);
 }
 
 /// The only block of the last band is slipped, and the medium ends there.
