@@ -30,14 +30,7 @@ impl ERegion {
     pub(super) fn apply(&mut self, record: &Record) {
         let [a, b, c] = record.words;
         match record.tag {
-            APPEND => {
-                let at = self.ring.head();
-                self.ring.push(b);
-                self.safe = self.safe.saturating_sub(b);
-                let packet = self.tally.begin(a, b, at);
-                self.supersede(Extent { lba: a, blocks: b, packet, at });
-                self.trim();
-            }
+            APPEND => self.append(a, b),
             REFRESH => self.refresh(a, b..c),
             FORGET => {
                 self.forget(a..a + b);
@@ -55,6 +48,16 @@ impl ERegion {
                 debug_assert!(known, "record {} is not e-region's", record.tag);
             }
         }
+    }
+
+    /// Blocks were written at the head of the ring.
+    pub(super) fn append(&mut self, lba: u64, blocks: u64) {
+        let at = self.ring.head();
+        self.ring.push(blocks);
+        self.safe = self.safe.saturating_sub(blocks);
+        let packet = self.tally.begin(lba, blocks, at);
+        self.supersede(Extent { lba, blocks, packet, at });
+        self.trim();
     }
 
     /// The ring holds the newest copy of these blocks. Positions go on at the beginning of the ring behind its end.
@@ -91,7 +94,8 @@ impl ERegion {
         }
     }
 
-    fn refresh(&mut self, region: u64, part: Range<u64>) {
+    /// A part of a region was written to the spare place.
+    pub(super) fn refresh(&mut self, region: u64, part: Range<u64>) {
         let base = region * self.places.region;
         self.forget(base + part.start..base + part.end);
         self.counters.refreshed += part.end - part.start;

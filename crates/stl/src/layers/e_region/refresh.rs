@@ -61,7 +61,7 @@ impl ERegion {
                 piece(live.start - at, Endpoint::Zero);
             }
             at = live.end;
-            self.for_runs(live, |run, pba, _| {
+            self.for_runs(live, &mut |run, pba| {
                 let blocks = run.end - run.start;
                 let op: OpId = plan.read_staged(Cause::Destage, pba, Blocks(blocks));
                 piece(blocks, Endpoint::Staged(op, Blocks::ZERO));
@@ -83,11 +83,11 @@ impl ERegion {
     fn take_step(&mut self, plan: &mut Plan) {
         let step = self.next_step().expect("what fills the ring belongs to a region");
         let first = step.part.start == 0;
-        let record = self.plan_step(&step, plan);
+        self.plan_step(&step, plan);
         if first && self.spare_needed {
             self.durable();
         }
-        self.apply(&record);
+        self.refresh(step.region, step.part);
     }
 
     /// After a write: steps where the ring is fuller than it should be, the more of them the fuller it is, and whatever
@@ -139,16 +139,15 @@ impl ERegion {
     /// Writes blocks that the ring holds to its head.
     fn move_to_head(&mut self, lbas: Range<u64>, plan: &mut Plan) {
         let mut staged: Vec<(u64, u64, OpId)> = Vec::new();
-        self.for_runs(lbas.clone(), |run, pba, _| {
+        self.for_runs(lbas.clone(), &mut |run, pba| {
             let n = run.end - run.start;
             staged.push((run.start - lbas.start, n, plan.read_staged(Cause::Defrag, pba, Blocks(n))));
         });
         for (from, n, op) in staged {
             self.fence_before(n, plan);
             self.plan_append(n, plan, |at| (Cause::Defrag, Endpoint::Staged(op, Blocks(at))));
-            let record = records::appended(lbas.start + from, n);
-            plan.record(record);
-            self.apply(&record);
+            plan.record(records::appended(lbas.start + from, n));
+            self.append(lbas.start + from, n);
             self.counters.moved += n;
         }
     }
