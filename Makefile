@@ -157,8 +157,7 @@ docs:
 	$(PIP) tools/requirements-wheel.txt
 	@touch $@
 
-# Where tests follow, clippy is there before: it compiles a part (tools/rustc.sh).
-.setup/engine: $(SOURCES) | .setup/packages-build .setup/cargo $(if $(filter test%,$(MAKECMDGOALS)),.setup/components)
+.setup/engine: $(SOURCES) | .setup/packages-build .setup/cargo
 	cargo build -p smrlab-py
 	@touch $@
 
@@ -181,7 +180,8 @@ docs:
 	rustup toolchain list | grep -q '^nightly-' || rustup toolchain install nightly --profile minimal
 	cargo +nightly install --quiet --locked cargo-fuzz --root .setup/cargo-fuzz
 
-.setup/tests: .setup/native $(shell find crates -path '*/tests/*' -name '*.rs')
+# Clippy compiles them (tools/rustc.sh).
+.setup/tests: .setup/native $(shell find crates -path '*/tests/*' -name '*.rs') | .setup/components
 	cargo test --workspace --test '*' --no-run --quiet
 	cargo test -p smrlab-testkit --lib --no-run --quiet
 	tools/test-units.sh --no-run --quiet

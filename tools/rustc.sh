@@ -1,12 +1,9 @@
 #!/bin/sh
-# rustc.sh RUSTC ARGUMENTS: how Cargo calls the compiler for our own crates (.cargo/config.toml). Tests, programs and what is loaded
-# into others are compiled by clippy, which is the compiler with more lints: to look at them by `cargo clippy` all that others
-# wrote has to be checked once more. Libraries are not, for clippy switches off a part of the optimising; their unit tests
-# contain them.
+# rustc.sh RUSTC ARGUMENTS: how Cargo calls the compiler for our own crates (.cargo/config.toml). Tests and programs are compiled
+# by clippy, which is the compiler with more lints: for `cargo clippy` all that others wrote has to be checked once more. What is
+# to be fast is not, for clippy switches off a part of the optimising; libraries are looked at with their unit tests.
 case " $* " in
-*" --test "* | *" --crate-type bin "* | *" --crate-type cdylib "*) lint=yes ;;
-*" --crate-name smrlab_fuse "*) lint=yes ;; # has no unit tests
-*) lint= ;;
+*" lto=fat "*) ;; # a release, or a benchmark
+*" --test "* | *" --crate-type bin "*) command -v clippy-driver >/dev/null && exec clippy-driver "$@" ;;
 esac
-[ "$lint" ] && command -v clippy-driver >/dev/null && exec clippy-driver "$@"
 exec "$@"
