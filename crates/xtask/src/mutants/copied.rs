@@ -52,6 +52,8 @@ pub(super) fn copy(root: &Path, tree: &Path, switched: &BTreeMap<String, Switche
         if fs::read(&to).ok().as_deref() != Some(&text) {
             fs::create_dir_all(to.parent().unwrap_or(tree))?;
             fs::write(&to, text)?;
+            // The compiler is called by a script.
+            fs::set_permissions(&to, fs::metadata(&from)?.permissions())?;
         }
     }
     Ok(())
