@@ -254,6 +254,4 @@ def test_the_filter_asks_for_what_the_kernels_target_asks_for(
         assert asked.before_reclaim == pytest.approx(kernel.before_reclaim, rel=0.1)
         assert set(asked.begun) == set(kernel.begun)
     assert fmean(asked.written for asked in ours) == pytest.approx(kernel.written, rel=0.1)
-    # On one workload the kernel resets 184 zones in one run and 220 in another, and so do the filter's runs.
-    nearest = min((asked.resets for asked in ours), key=lambda resets: abs(resets - kernel.resets))
-    assert nearest == pytest.approx(kernel.resets, rel=0.1)
+    assert fmean(asked.resets for asked in ours) == pytest.approx(kernel.resets, rel=0.1)
