@@ -16,6 +16,16 @@ pub struct Buffer {
 }
 
 impl Buffer {
+    /// So many zeroes, to be written to a store.
+    ///
+    /// A kernel that copies them stops where a page of theirs is not in memory, and a process that is killed stays there:
+    /// memory that is new and begins beside a page leaves a torn sector behind.
+    pub fn zeroes(length: usize) -> Self {
+        let mut new = Self::default();
+        new.more(length).fill(0);
+        new
+    }
+
     /// Makes room for so many bytes in all.
     pub fn reserve(&mut self, length: usize) {
         if self.room() < length {
@@ -92,6 +102,8 @@ mod tests {
         assert_eq!(buffer[..], [1, 2]);
         buffer.more(1)[0] = 9;
         assert_eq!(buffer[..], [1, 2, 9]);
+        let zeroes = Buffer::zeroes(300 << 10);
+        assert_eq!((zeroes.as_ptr().align_offset(PAGE), &zeroes[..]), (0, &vec![0; 300 << 10][..]));
     }
 
     #[test]

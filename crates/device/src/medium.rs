@@ -4,6 +4,7 @@ mod durable;
 
 pub use durable::Begun;
 
+use crate::buffer::Buffer;
 use crate::entry::Entry;
 use crate::error::{DeviceError, Result};
 use crate::faults::{Fate, Faults};
@@ -33,7 +34,7 @@ pub(crate) fn write_zeroes(
     blocks: u64,
     mut write: impl FnMut(u64, &[u8]) -> Result<SimTime>,
 ) -> Result<SimTime> {
-    let zeroes = vec![0; (blocks.min(ZEROES) * BLOCK_BYTES) as usize];
+    let zeroes = Buffer::zeroes((blocks.min(ZEROES) * BLOCK_BYTES) as usize);
     let (mut at, mut ack) = (start, SimTime::ZERO);
     while at < start + blocks {
         let n = ZEROES.min(start + blocks - at);

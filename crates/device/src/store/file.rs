@@ -2,6 +2,7 @@
 #![allow(unsafe_code)]
 
 use super::Store;
+use crate::buffer::Buffer;
 use crate::error::{DeviceError, Result};
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom};
@@ -119,7 +120,7 @@ fn punch(file: &File, at: u64, len: u64, mode: i32) -> std::io::Result<()> {
     if !matches!(e.raw_os_error(), Some(libc::EOPNOTSUPP | libc::ENODEV | libc::EINVAL)) {
         return Err(e);
     }
-    let zeroes = vec![0; len.min(1 << 20) as usize];
+    let zeroes = Buffer::zeroes(len.min(1 << 20) as usize);
     let mut done = 0;
     while done < len {
         let n = (len - done).min(zeroes.len() as u64);
