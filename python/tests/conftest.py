@@ -6,6 +6,7 @@ import gc
 import os
 import signal
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 # Where CI starts the tests in the background, Ctrl-C is ignored, and what they start would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+HANDLERS = {n: signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
 # Looking for garbage as often as Python does takes a tenth of their time.
 gc.set_threshold(100_000, 50, 50)
 
@@ -26,6 +28,14 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     if getattr(item.config.option, "loadgroup", False):
         for mark in item.iter_markers("xdist_group"):
             assert item.nodeid.endswith(f"@{mark.args[0]}"), "pytest-xdist does not keep the tests of a group together"
+
+
+@pytest.fixture(autouse=True)
+def signals_as_they_were() -> Iterator[None]:
+    """A measurement that was stopped ignores them until its process ends."""
+    yield
+    for number, handler in HANDLERS.items():
+        signal.signal(number, handler)
 
 
 @pytest.fixture(autouse=True)

@@ -288,6 +288,7 @@ def test_what_is_missing_is_one_sentence(smrlab: Invoke, monkeypatch: pytest.Mon
     assert (gone.status, "no Dask scheduler answers there" in gone.err) == (3, True)
     slurm = smrlab("sweep", file, "--out", tmp_path / "o", "--scheduler", "slurm")
     assert (slurm.status, "sbatch" in slurm.err or "smrlab[cluster]" in slurm.err) == (3, True)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     monkeypatch.setitem(sys.modules, "distributed", None)
     without = smrlab("sweep", file, "--out", tmp_path / "o", "--scheduler", "tcp://127.0.0.1:9")
     assert (without.status, "pip install 'smrlab[cluster]'" in without.err) == (3, True)

@@ -357,11 +357,16 @@ def connected(scheduler: str, jobs: int | None = None, client: Any = None) -> It
 def _slurm(jobs: int | None) -> Iterator[Any]:
     """Jobs of Slurm, with what the user's own Dask configuration says of queue, cores, memory and time."""
     import shutil
+    import signal
 
+    ctrl_c = signal.getsignal(signal.SIGINT)
     try:
         from dask_jobqueue import SLURMCluster
     except ImportError:
         raise MissingError(f"--scheduler slurm: dask-jobqueue is not installed: {EXTRA}") from None
+    finally:
+        # Where it is loaded it takes Ctrl-C for itself: a study would end without a word, with status 0.
+        signal.signal(signal.SIGINT, ctrl_c)
     if shutil.which("sbatch") is None:
         raise MissingError("--scheduler slurm: there is no sbatch here: start it on a machine that can submit jobs")
     try:
