@@ -29,7 +29,35 @@ static struct iscsi_context *connected(void) {
 	return session = iscsi;
 }
 
+/* Copies the pieces of a transfer to `flat`, or from it. */
+static void move(const sg_io_hdr_t *h, unsigned char *flat, unsigned n, int out) {
+	sg_iovec_t *piece = h->dxferp;
+	for (int i = 0; i < h->iovec_count && n > 0; i++) {
+		unsigned len = piece[i].iov_len < n ? piece[i].iov_len : n;
+		memcpy(out ? flat : piece[i].iov_base, out ? piece[i].iov_base : flat, len);
+		flat += len;
+		n -= len;
+	}
+}
+
+static int sent(sg_io_hdr_t *h);
+
 int sgio_command(sg_io_hdr_t *h) {
+	if (!h->iovec_count)
+		return sent(h);
+	sg_io_hdr_t plain = *h;
+	plain.dxferp = calloc(1, h->dxfer_len + 1);
+	move(h, plain.dxferp, h->dxfer_len, 1);
+	int done = sent(&plain);
+	if (h->dxfer_direction == SG_DXFER_FROM_DEV)
+		move(h, plain.dxferp, h->dxfer_len - plain.resid, 0);
+	free(plain.dxferp);
+	plain.dxferp = h->dxferp;
+	*h = plain;
+	return done;
+}
+
+static int sent(sg_io_hdr_t *h) {
 	struct iscsi_context *iscsi = connected();
 	if (!iscsi) {
 		errno = ENODEV;

@@ -130,7 +130,16 @@ def test_the_table_of_kinds_of_drives_is_what_runs_say() -> None:
 
 def test_the_tests_of_libzbc_and_the_page_that_counts_them(make: Make, tmp_path: Path) -> None:
     libzbc = suite()
-    node, environment = generic(tmp_path, url(*serve(make, layer=LAYER)))
+    device, port = serve(make, layer=LAYER)
+    node, environment = generic(tmp_path, url(device, port))
+    start = str(next(z["start"] for z in device.ask("zones")["zones"] if not z["conventional"]))
+    for action, pattern, differs in (("write", "90", False), ("read", "90", False), ("read", "91", True)):
+        # In three pieces of memory each.
+        program = str(libzbc / "test" / "programs" / f"zbc_test_{action}_zone")
+        line = [program, "-vio", "3", "-p", pattern, str(node), start, "32"]
+        done = subprocess.run(line, env=environment, capture_output=True, text=True, timeout=60, check=False)
+        told = done.stdout + done.stderr
+        assert (done.returncode, "Data mismatch" in told) == (0, differs), (line, told)
     # Its log files are written beside the script.
     copy = tmp_path / "libzbc"
     shutil.copytree(libzbc / "test", copy / "test", symlinks=True, ignore=shutil.ignore_patterns("*.o", "*.log"))
