@@ -189,6 +189,10 @@ def test_smartctl_finds_a_healthy_disk(make: Make, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     for told in ("SMART Health Status: OK", "No Self-tests have been logged", "Status: no scans active"):
         assert told in done.stdout, done.stdout
+    for words, told in ((["-t", "long"], "Test has begun"), (["-l", "selftest"], "# 1  Background long   Completed")):
+        line = ["smartctl", *words, "-d", "scsi", str(node)]
+        done = subprocess.run(line, env=environment, capture_output=True, text=True, timeout=60, check=False)
+        assert (done.returncode, told in done.stdout) == (0, True), done.stdout + done.stderr
 
 
 def test_sg3_utils_reads_the_rate_of_rotation(make: Make, tmp_path: Path) -> None:

@@ -3,18 +3,28 @@
 use crate::chap::Secrets;
 use crate::target::Target;
 use parking_lot::{Mutex, RwLock};
-use smrlab_device::config::Timing;
+use smrlab_device::config::{StoreKind, Timing};
+use smrlab_device::store::header::replace;
 use smrlab_device::{Device, DeviceError};
-use smrlab_scsi::{Change, Disk, Done, Extents, Facts, Fault, Kind, Modes, Reservations, Sense, Usage};
+use smrlab_scsi::{
+    Change, Disk, Done, Extents, Facts, Fault, Kind, Modes, Reservations, SelfTest, Sense, Usage,
+};
 use smrlab_stl::Refusal;
 use smrlab_units::{Blocks, Lba, Zone, ZoneAction, ZoneStatistics};
+use std::collections::VecDeque;
+use std::io::{ErrorKind, Write};
 use std::net::TcpListener;
 use std::ops::Range;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// Commands of a session that the modelled drive may have at a time; a SATA drive's queue is as deep.
 const DEPTH: usize = 32;
+/// Self-tests that are told of.
+const TESTS: usize = 20;
+/// Where a store has the modes that a host saved.
+const SAVED: &str = "modes";
 
 /// Serves a device at `address` (HOST:PORT) until the process ends.
 ///
@@ -28,13 +38,16 @@ pub fn listen(device: Arc<Device>, address: &str) -> smrlab_device::Result<()> {
     let name = target_name(&device.config().name);
     let secrets = device.config().chap.as_deref().map(Secrets::read).transpose();
     let secrets = secrets.map_err(DeviceError::input)?;
-    let target = Target::new(name, disk(device), workers).guarded(secrets);
+    let target = Target::new(name, disk(device)?, workers).guarded(secrets);
     crate::listener::listen(Arc::new(target), listener).map_err(fail)
 }
 
 /// A served device as a SCSI disk.
-pub fn disk(device: Arc<Device>) -> Box<dyn Disk + Send + Sync> {
-    Box::new(Served::new(device))
+///
+/// # Errors
+/// When what a host saved cannot be read.
+pub fn disk(device: Arc<Device>) -> smrlab_device::Result<Box<dyn Disk + Send + Sync>> {
+    Ok(Box::new(Served::new(device)?))
 }
 
 /// The name of a device's target.
@@ -47,6 +60,11 @@ struct Served {
     device: Arc<Device>,
     facts: Facts,
     modes: Mutex<Modes>,
+    /// What a host saved, and where, unless it goes with the store in memory.
+    saved: Mutex<Modes>,
+    kept: Option<PathBuf>,
+    /// The last one first.
+    tests: Mutex<VecDeque<SelfTest>>,
     /// Held by all that commands do together, and alone by what changes it.
     reservations: RwLock<Reservations>,
     /// Held by writes together, and alone by what reads and then writes.
@@ -54,7 +72,12 @@ struct Served {
 }
 
 impl Served {
-    fn new(device: Arc<Device>) -> Self {
+    fn new(device: Arc<Device>) -> smrlab_device::Result<Self> {
+        let kept = match &device.config().store {
+            StoreKind::Memory => None,
+            StoreKind::Directory(dir) | StoreKind::Device { state: dir, .. } => Some(dir.join(SAVED)),
+        };
+        let saved = kept.as_deref().map_or(Ok(Modes::default()), read)?;
         let zones = device.zone_limits();
         let facts = Facts {
             blocks: Blocks(device.size() / 512),
@@ -75,14 +98,27 @@ impl Served {
                 None => Kind::Conventional,
             },
         };
-        Self {
+        Ok(Self {
             device,
             facts,
-            modes: Mutex::default(),
+            modes: Mutex::new(saved),
+            saved: Mutex::new(saved),
+            kept,
+            tests: Mutex::default(),
             reservations: RwLock::default(),
             writers: RwLock::default(),
-        }
+        })
     }
+}
+
+/// The modes that were saved there.
+fn read(path: &Path) -> smrlab_device::Result<Modes> {
+    let text = match std::fs::read_to_string(path) {
+        Err(e) if e.kind() == ErrorKind::NotFound => return Ok(Modes::default()),
+        text => text.map_err(|e| DeviceError::io(format!("reading {}", path.display()), &e))?,
+    };
+    let none = || DeviceError::input(format!("{}: no modes that a host saved; remove it", path.display()));
+    Modes::from_text(&text).ok_or_else(none)
 }
 
 /// The sense of a refusal, as ZBC-2 has it; a boundary that is crossed is that of a read, or of a write.
@@ -168,6 +204,31 @@ impl Disk for Served {
         *self.modes.lock() = modes;
     }
 
+    fn saved(&self) -> Option<Modes> {
+        Some(*self.saved.lock())
+    }
+
+    fn save(&self, modes: Modes) -> Done {
+        let modes = Modes { stopped: false, ..modes };
+        let mut saved = self.saved.lock();
+        if let Some(path) = &self.kept {
+            replace(path, |file| file.write_all(modes.to_text().as_bytes()))
+                .map_err(|_| Sense::WRITE_ERROR)?;
+        }
+        *saved = modes;
+        Ok(())
+    }
+
+    fn self_tests(&self) -> Vec<SelfTest> {
+        self.tests.lock().iter().copied().collect()
+    }
+
+    fn tested(&self, test: SelfTest) {
+        let mut tests = self.tests.lock();
+        tests.push_front(test);
+        tests.truncate(TESTS);
+    }
+
     fn reserved(&self, look: &mut dyn FnMut(&Reservations)) {
         look(&self.reservations.read());
     }
@@ -218,10 +279,9 @@ impl Disk for Served {
 mod tests {
     use super::*;
     use smrlab_device::Config;
-    use smrlab_device::config::StoreKind;
 
     fn served(layer: &str) -> Served {
-        Served::new(Device::open(Config::new("x", "tiny", layer, StoreKind::Memory)).unwrap())
+        Served::new(Device::open(Config::new("x", "tiny", layer, StoreKind::Memory)).unwrap()).unwrap()
     }
 
     /// Extents go on from the block that was asked for to the last one, as long as the caller wants more, with what was written in
@@ -253,6 +313,28 @@ mod tests {
             }
             assert_eq!(of(0, 1).len(), 1, "{layer}");
         }
+    }
+
+    /// Modes that a host saved are there when the device is served again; a file that is none is said.
+    #[test]
+    fn saved_modes_are_kept_with_the_store() {
+        let dir = std::env::temp_dir().join(format!("smrlab-modes-{}", std::process::id()));
+        let open = || {
+            let store = StoreKind::Directory(dir.clone());
+            Served::new(Device::open(Config::new("x", "tiny", "cmr", store)).unwrap())
+        };
+        let off = Modes { write_cache: false, ..Modes::default() };
+        let disk = open().unwrap();
+        assert_eq!((disk.modes(), disk.saved()), (Modes::default(), Some(Modes::default())));
+        disk.save(Modes { stopped: true, ..off }).unwrap();
+        drop(disk);
+        let disk = open().unwrap();
+        assert_eq!((disk.modes(), disk.saved()), (off, Some(off)), "and it is not stopped");
+        drop(disk);
+        std::fs::write(dir.join(SAVED), "?").unwrap();
+        let text = open().map(|_| ()).unwrap_err().to_string();
+        assert!(text.contains("no modes that a host saved"), "{text}");
+        std::fs::remove_dir_all(dir).unwrap();
     }
 
     /// What a host reads is what it wrote, what is wrong with the device is said in SCSI's words.

@@ -8,7 +8,7 @@ use crate::pdu::{self, NO_TAG, Pdu, opcode};
 use crate::target::Target;
 use parking_lot::{Condvar, Mutex};
 use smrlab_device::buffer::{Buffer, Spare};
-use smrlab_scsi::{Modes, Refused, Sense, data_out, execute, execute_absent, takes_exactly};
+use smrlab_scsi::{Refused, Sense, data_out, execute, execute_absent, takes_exactly};
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, Read, Write};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -425,7 +425,7 @@ impl<'a, W: Write + Send> Session<'a, W> {
                 if how > 4 {
                     let disk = &self.target.disk;
                     disk.reserve(&mut smrlab_scsi::Reservations::reset);
-                    disk.set_modes(Modes { stopped: false, ..disk.modes() });
+                    disk.set_modes(disk.saved().unwrap_or_default());
                     // All hear of it with their next command, this one's initiator too.
                     self.target.resets.fetch_add(1, Relaxed);
                 }

@@ -131,7 +131,7 @@ static COMMANDS: &[Command] = &[
     always(reserves(0x17, &[0x17, 0, 0, 0, 0, 0], no_out, persistent::give_back)),
     asks(0x1a, &[0x1a, 0x08, 0xff, 0xff, 0xff, 0], (4, 1), mode::sense_6),
     free(plain(0x1b, &[0x1b, 0x01, 0, 0, 0x05, 0], blocks::start_stop)),
-    alters(plain(0x1d, &[0x1d, 0x04, 0, 0, 0, 0], nothing)),
+    alters(plain(0x1d, &[0x1d, 0xe4, 0, 0, 0, 0], opcodes::diagnose)),
     free(plain(0x25, &[0x25, 0, 0, 0, 0, 0, 0, 0, 0, 0], blocks::capacity_10)),
     plain(0x28, cdb!(10, 0x28, 0x18), blocks::read),
     writes(0x2a, cdb!(10, 0x2a, 0x18), blocks::length, blocks::write),

@@ -59,10 +59,11 @@ fn page(facts: &Facts, code: u8) -> Option<Vec<u8>> {
     match code {
         0x00 => {
             let zoned = facts.zones().map(|_| 0xb6);
-            Some([0x00, 0x80, 0x83, 0xb0, 0xb1, 0xb2].into_iter().chain(zoned).collect())
+            Some([0x00, 0x80, 0x83, 0x86, 0xb0, 0xb1, 0xb2].into_iter().chain(zoned).collect())
         }
         0x80 => Some(padded(&facts.serial, facts.serial.len().clamp(1, 64))),
         0x83 => Some(identification(facts)),
+        0x86 => Some(extended()),
         0xb0 => Some(limits(facts)),
         0xb1 => Some(characteristics(facts)),
         0xb2 => Some(provisioning(facts)),
@@ -83,6 +84,14 @@ fn identification(facts: &Facts) -> Vec<u8> {
     data.extend(text);
     data.extend([0x01, 0x03, 0, 8]);
     data.extend((hash >> 4 | 0x3 << 60).to_be_bytes());
+    data
+}
+
+/// Extended INQUIRY data: simple tasks, a write cache that is empty after a power loss, and how long sense data are at most.
+fn extended() -> Vec<u8> {
+    let mut data = vec![0; 60];
+    // SIMPSUP, V_SUP.
+    (data[1], data[2], data[9]) = (0x01, 0x01, Sense::LONGEST);
     data
 }
 

@@ -109,6 +109,15 @@ pub struct Usage {
     pub minutes: u32,
 }
 
+/// A self-test that was made, and passed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SelfTest {
+    /// Which one: SELF-TEST CODE of SEND DIAGNOSTIC.
+    pub code: u8,
+    /// When: how long the disk had power.
+    pub minutes: u32,
+}
+
 /// Why a disk did not do something, and at which block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fault {
@@ -204,6 +213,30 @@ pub trait Disk {
 
     /// Keeps what a host changed.
     fn set_modes(&self, modes: Modes);
+
+    /// What a host saved, at first [`Modes::default`]; `None`: nothing can be saved.
+    fn saved(&self) -> Option<Modes> {
+        None
+    }
+
+    /// Saves modes, as far as they can be. Called where [`saved`](Self::saved) answers something.
+    ///
+    /// # Errors
+    /// What the host is told.
+    fn save(&self, modes: Modes) -> Done {
+        let _ = modes;
+        Ok(())
+    }
+
+    /// Self-tests that were made, the last one first.
+    fn self_tests(&self) -> Vec<SelfTest> {
+        Vec::new()
+    }
+
+    /// Keeps that a self-test was made.
+    fn tested(&self, test: SelfTest) {
+        let _ = test;
+    }
 
     /// Has `look` look at who reserved the disk; nobody changes that meanwhile.
     fn reserved(&self, look: &mut dyn FnMut(&Reservations));

@@ -1,9 +1,8 @@
 //! LOG SENSE: which pages there are, counters of errors, the temperature, results of self-tests, of scans in the background and informational
-//! exceptions, and statistics of zones. A simulated disk has no temperature, and says so; of self-tests it has the one that says nothing but
-//! whether it passed, and it never scans itself.
+//! exceptions, and statistics of zones. A simulated disk has no temperature, and says so; its self-tests pass, and it never scans itself.
 
-use crate::Sense;
 use crate::command::{Answer, Call};
+use crate::{SelfTest, Sense};
 
 const SUPPORTED: u8 = 0x00;
 const WRITE_ERRORS: u8 = 0x02;
@@ -39,8 +38,12 @@ pub(crate) fn sense(call: &Call<'_>) -> Answer {
         WRITE_ERRORS => vec![count(PROCESSED, usage.written)],
         READ_ERRORS => vec![count(PROCESSED, usage.read), count(UNCORRECTED, usage.unrecovered)],
         TEMPERATURE => vec![(0, vec![0, UNKNOWN]), (1, vec![0, UNKNOWN])],
-        // The last twenty, of which none was.
-        SELF_TESTS => (1..=20).map(|code| (code, vec![0; 16])).collect(),
+        // The last twenty, or fewer and zeroes.
+        SELF_TESTS => {
+            let made = call.disk.self_tests();
+            let told = (0..20).map(|i| made.get(i).map_or_else(|| vec![0; 16], self_test));
+            (1..).zip(told).collect()
+        }
         STATISTICS if of_zones.is_some() => zones,
         // Minutes with power; nothing is scanned, and nothing was.
         SCANS => vec![(0, [&usage.minutes.to_be_bytes()[..], &[0; 8]].concat())],
@@ -73,6 +76,12 @@ pub(crate) fn sense(call: &Call<'_>) -> Answer {
     let first = page | u8::from(subpage != 0) << 6;
     let [high, low] = (body.len() as u16).to_be_bytes();
     Ok([&[first, subpage, high, low], &body[..]].concat())
+}
+
+/// The result of a self-test: what it was and that it passed, which of its parts failed (none), hours with power, the block at fault (none), sense.
+fn self_test(made: &SelfTest) -> Vec<u8> {
+    let hours = u16::try_from(made.minutes / 60).unwrap_or(u16::MAX);
+    [&[made.code << 5, 0][..], &hours.to_be_bytes(), &[0xff; 8], &[0; 4]].concat()
 }
 
 /// What is counted of zones.

@@ -1,5 +1,5 @@
-//! MODE SENSE and MODE SELECT: the pages of error recovery, caching, control and informational exceptions. Three of their bits can be changed;
-//! nothing is saved.
+//! MODE SENSE and MODE SELECT: the pages of error recovery, caching, control and informational exceptions. Three of their bits can be changed,
+//! and saved.
 
 use crate::command::{Answer, Call};
 use crate::{Sense, number};
@@ -10,7 +10,7 @@ const NOT_SAVED: Sense = Sense { code: [0x39, 0x00], ..Sense::INVALID_FIELD };
 const DPOFUA: u8 = 0x10;
 const PROTECTED: u8 = 0x80;
 
-/// What hosts can change, until the disk is started again.
+/// What hosts can change, until the disk is reset or started again: then it is as it was saved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Modes {
     /// WCE: what was acknowledged is durable after a flush; off: with its acknowledgement.
@@ -29,18 +29,33 @@ impl Default for Modes {
     }
 }
 
-/// A bit of a page that can be changed.
+/// A bit of a page that can be changed, by its name in the standard.
 struct Bit {
+    name: &'static str,
     page: u8,
     at: usize,
     mask: u8,
 }
 
-const WCE: Bit = Bit { page: 0x08, at: 2, mask: 0x04 };
-const D_SENSE: Bit = Bit { page: 0x0a, at: 2, mask: 0x04 };
-const SWP: Bit = Bit { page: 0x0a, at: 4, mask: 0x08 };
+const WCE: Bit = Bit { name: "WCE", page: 0x08, at: 2, mask: 0x04 };
+const D_SENSE: Bit = Bit { name: "D_SENSE", page: 0x0a, at: 2, mask: 0x04 };
+const SWP: Bit = Bit { name: "SWP", page: 0x0a, at: 4, mask: 0x08 };
 
 impl Modes {
+    /// What can be saved of them, a line for each: what a disk keeps.
+    pub fn to_text(mut self) -> String {
+        self.bits().map(|(bit, on)| format!("{}={}\n", bit.name, u8::from(*on))).concat()
+    }
+
+    /// What was saved; `None`: the text is none of [`to_text`](Self::to_text).
+    pub fn from_text(text: &str) -> Option<Self> {
+        let mut modes = Self::default();
+        for ((bit, on), line) in modes.bits().into_iter().zip(text.lines()) {
+            *on = matches!(line.strip_prefix(bit.name)?, "=1");
+        }
+        (modes.to_text() == text).then_some(modes)
+    }
+
     fn bits(&mut self) -> [(Bit, &mut bool); 3] {
         [(WCE, &mut self.write_cache), (D_SENSE, &mut self.descriptors), (SWP, &mut self.write_protected)]
     }
@@ -55,7 +70,7 @@ const PAGES: [&[u8]; 4] = [
     &[0x1c, 0x0a, 0, 0x06, 0, 0, 0, 0, 0, 0, 0, 0],
 ];
 
-/// A page with these modes.
+/// A page with these modes, which MODE SELECT takes.
 fn page(body: &[u8], mut modes: Modes) -> Vec<u8> {
     let mut out = body.to_vec();
     for (bit, on) in modes.bits() {
@@ -81,7 +96,8 @@ fn changeable(body: &[u8]) -> Vec<u8> {
 /// The pages that are asked for.
 fn pages(call: &Call<'_>) -> Answer {
     let (control, code, subpage) = (call.byte(2) >> 6, call.byte(2) & 0x3f, call.byte(3));
-    if control == 3 {
+    let saved = call.disk.saved();
+    if control == 3 && saved.is_none() {
         return Err(NOT_SAVED);
     }
     if !matches!(subpage, 0x00 | 0xff) {
@@ -89,10 +105,16 @@ fn pages(call: &Call<'_>) -> Answer {
     }
     let wanted = PAGES.iter().filter(|body| code == 0x3f || code == body[0]);
     let data: Vec<u8> = wanted
-        .flat_map(|body| match control {
-            0 => page(body, call.disk.modes()),
-            1 => changeable(body),
-            _ => page(body, Modes::default()),
+        .flat_map(|body| {
+            let mut page = match control {
+                0 => page(body, call.disk.modes()),
+                1 => changeable(body),
+                2 => page(body, Modes::default()),
+                _ => page(body, saved.unwrap_or_default()),
+            };
+            // PS: it can be saved.
+            page[0] |= u8::from(saved.is_some()) << 7;
+            page
         })
         .collect();
     if data.is_empty() { Err(Sense::at_field(2)) } else { Ok(data) }
@@ -152,13 +174,21 @@ pub(crate) fn select_10(call: &Call<'_>) -> Answer {
 
 /// MODE SELECT with a list of `length` bytes, of which `header` are its header. Nothing changes before all of it is found to be good.
 fn select(call: &Call<'_>, length: usize, header: usize) -> Answer {
-    // SP: nothing can be saved. PF: pages are those of the standard.
-    if call.byte(1) & 0x01 != 0 || call.byte(1) & 0x10 == 0 && length > 0 {
+    // SP: all that can be saved is, whether it is in the list or not. PF: pages are those of the standard.
+    let saves = call.byte(1) & 0x01 != 0;
+    if saves && call.disk.saved().is_none() || call.byte(1) & 0x10 == 0 && length > 0 {
         return Err(Sense::at_field(1));
     }
-    if length == 0 {
-        return Ok(Vec::new());
+    let modes = if length == 0 { call.disk.modes() } else { selected(call, length, header)? };
+    if saves {
+        call.told(call.disk.save(modes))?;
     }
+    call.disk.set_modes(modes);
+    Ok(Vec::new())
+}
+
+/// The modes that a list leads to.
+fn selected(call: &Call<'_>, length: usize, header: usize) -> Result<Modes, Sense> {
     let list = call.out.get(..length).filter(|l| l.len() >= header).ok_or(Sense::LIST_LENGTH)?;
     let described = if header == 4 { usize::from(list[3]) } else { number(list, 6, 2) as usize };
     // The short descriptor that MODE SENSE gives: its blocks have the length that they have.
@@ -186,6 +216,5 @@ fn select(call: &Call<'_>, length: usize, header: usize) -> Answer {
         }
         rest = &rest[body.len()..];
     }
-    call.disk.set_modes(modes);
-    Ok(Vec::new())
+    Ok(modes)
 }

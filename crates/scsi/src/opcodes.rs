@@ -1,7 +1,7 @@
 //! Commands about the target itself: supported operation codes, logical units, sense.
 
-use crate::Sense;
 use crate::command::{Answer, Call, Command};
+use crate::{SelfTest, Sense};
 
 /// REPORT SUPPORTED OPERATION CODES.
 pub(crate) fn supported(call: &Call<'_>) -> Answer {
@@ -52,6 +52,21 @@ pub(crate) fn task_functions(call: &Call<'_>) -> Answer {
     let extended = call.byte(2) & 0x80 != 0;
     let functions = vec![0xd8, 0, 0, if extended { 12 } else { 0 }];
     Ok(if extended { [functions, vec![0; 12]].concat() } else { functions })
+}
+
+/// SEND DIAGNOSTIC: the default self-test, or one that page 10h of LOG SENSE tells of. A simulated disk has no part that fails by itself, so each
+/// passes, and at once: there is none to abort.
+pub(crate) fn diagnose(call: &Call<'_>) -> Answer {
+    let (code, default) = (call.byte(1) >> 5, call.byte(1) & 0x04 != 0);
+    match (code, default) {
+        (0, _) => {}
+        // Short and extended, in the background or not.
+        (1 | 2 | 5 | 6, false) => {
+            call.disk.tested(SelfTest { code, minutes: call.disk.usage().minutes });
+        }
+        _ => return Err(Sense::at_field(1)),
+    }
+    Ok(Vec::new())
 }
 
 /// READ DEFECT DATA: both lists are empty, in whatever format.

@@ -19,6 +19,8 @@ const fn sense(key: u8, asc: u8, ascq: u8) -> Sense {
 }
 
 impl Sense {
+    /// Bytes of sense data, at most: descriptors of a block and of a field.
+    pub(crate) const LONGEST: u8 = 28;
     /// Nothing to say.
     pub const NONE: Self = sense(0x0, 0x00, 0x00);
     /// The disk is stopped: a command has to start it.

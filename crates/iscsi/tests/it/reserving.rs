@@ -32,9 +32,10 @@ fn another_initiators_reservation_is_the_status_of_a_conflict() {
 }
 
 #[test]
-fn a_reset_starts_the_disk_and_ends_a_reservation_and_a_cold_one_the_session() {
+fn a_reset_starts_the_disk_brings_modes_back_and_ends_a_reservation_and_a_cold_one_the_session() {
     for (function, ends) in [(5, false), (6, false), (7, true)] {
         let target = target();
+        target.disk.set_modes(Modes { write_protected: true, ..Modes::default() });
         let reset = Pdu::new(opcode::TASK).with(16, 50).with(24, 11);
         let mut reset = reset;
         reset.header[1] |= function;
@@ -44,7 +45,7 @@ fn a_reset_starts_the_disk_and_ends_a_reservation_and_a_cold_one_the_session() {
         assert_eq!((told[0].header[3], told[1].header[3]), (0, 0));
         assert_eq!((told[2].opcode(), told[2].header[2]), (opcode::TASK_RESPONSE, 0));
         assert_eq!((told.len(), good), if ends { (3, true) } else { (4, false) }, "function {function}");
-        assert!(!target.disk.modes().stopped);
+        assert_eq!(target.disk.modes(), Modes::default());
         assert_eq!(ready(&target, "iqn.b", &[0x16, 0, 0, 0, 0, 0]), 0, "it is free");
         assert_eq!(
             ready(&target, "iqn.c", &[0x16, 0, 0, 0, 0, 0]),

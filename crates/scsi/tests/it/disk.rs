@@ -1,7 +1,8 @@
 //! A disk in memory: bytes, and zones as they are put there, which do nothing but take what they are told.
 
 use smrlab_scsi::{
-    Change, Disk, Done, Extents, Facts, Kind, Modes, Refused, Reservations, Sense, Usage, data_out, execute,
+    Change, Disk, Done, Extents, Facts, Kind, Modes, Refused, Reservations, SelfTest, Sense, Usage, data_out,
+    execute,
 };
 use smrlab_units::{
     Blocks, Lba, PreferredZones, Zone, ZoneAction, ZoneCondition, ZoneKind, ZoneLimits, ZoneStatistics,
@@ -30,6 +31,8 @@ pub(crate) struct Memory {
     pub readable: RefCell<Vec<(u64, u64)>>,
     pub acted: RefCell<Vec<(ZoneAction, Option<Range<Lba>>)>>,
     pub modes: Cell<Modes>,
+    pub saved: Cell<Option<Modes>>,
+    pub self_tests: RefCell<Vec<SelfTest>>,
     pub reservations: RefCell<Reservations>,
     /// FUA of the writes.
     pub fua: RefCell<Vec<bool>>,
@@ -60,6 +63,8 @@ impl Memory {
             readable: RefCell::default(),
             acted: RefCell::default(),
             modes: Cell::default(),
+            saved: Cell::default(),
+            self_tests: RefCell::default(),
             reservations: RefCell::default(),
             fua: RefCell::default(),
             flushes: Cell::new(0),
@@ -171,6 +176,24 @@ impl Disk for Memory {
 
     fn set_modes(&self, modes: Modes) {
         self.modes.set(modes);
+    }
+
+    fn saved(&self) -> Option<Modes> {
+        self.saved.get()
+    }
+
+    fn save(&self, modes: Modes) -> Done {
+        self.done()?;
+        self.saved.set(Some(modes));
+        Ok(())
+    }
+
+    fn self_tests(&self) -> Vec<SelfTest> {
+        self.self_tests.borrow().clone()
+    }
+
+    fn tested(&self, test: SelfTest) {
+        self.self_tests.borrow_mut().insert(0, test);
     }
 
     fn reserved(&self, look: &mut dyn FnMut(&Reservations)) {

@@ -26,8 +26,13 @@ fn standard_inquiry_data() {
 #[test]
 fn pages_of_vital_product_data() {
     let (disk, zoned) = (Memory::new(1024, 512), Memory::zoned());
-    assert_eq!(vital(&disk, 0x00), [0, 0x00, 0, 6, 0x00, 0x80, 0x83, 0xb0, 0xb1, 0xb2]);
-    assert_eq!(vital(&zoned, 0x00), [0x14, 0, 0, 7, 0x00, 0x80, 0x83, 0xb0, 0xb1, 0xb2, 0xb6]);
+    assert_eq!(vital(&disk, 0x00), [0, 0x00, 0, 7, 0x00, 0x80, 0x83, 0x86, 0xb0, 0xb1, 0xb2]);
+    assert_eq!(vital(&zoned, 0x00), [0x14, 0, 0, 8, 0x00, 0x80, 0x83, 0x86, 0xb0, 0xb1, 0xb2, 0xb6]);
+    let extended = vital(&zoned, 0x86);
+    assert_eq!(extended[..14], [0x14, 0x86, 0, 60, 0, 1, 1, 0, 0, 0, 0, 0, 0, 28]);
+    assert_eq!(extended[14..], [0; 50], "and sense data are no longer than that:");
+    let longest = Sense { field: Some(1), ..Sense::UNRECOVERED_READ.about(1) };
+    assert_eq!(longest.data(true).len(), 28);
     assert_eq!(vital(&disk, 0x80), [&[0, 0x80, 0, 15][..], b"a-serial-number"].concat());
     let names = vital(&disk, 0x83);
     assert_eq!(names[..8], [0, 0x83, 0, 55, 0x02, 0x01, 0, 39]);
@@ -273,6 +278,55 @@ fn mode_select_changes_three_bits_and_no_other() {
     disk.tell(&[0x15, 0x10, 0, 0, list.len() as u8, 0], &list).unwrap();
     let other = [&[0, 0, 0, 8, 0, 0, 0, 0, 0, 0, 4, 0][..], &told[12..]].concat();
     assert_eq!(disk.tell(&[0x15, 0x10, 0, 0, 32, 0], &other).unwrap_err().code, [0x26, 0], "other blocks");
+}
+
+#[test]
+fn modes_are_saved_all_at_once() {
+    let disk = Memory::new(1024, 512);
+    disk.saved.set(Some(Modes::default()));
+    let caching = |wce: u8| [&[0, 0, 0, 0, 0x08, 0x12, wce][..], &[0; 17]].concat();
+    let shown = |control: u8| disk.ask(&[0x1a, 8, control << 6 | 0x08, 0, 255, 0]).unwrap()[4..7].to_vec();
+    disk.tell(&[0x15, 0x10, 0, 0, 24, 0], &caching(0)).unwrap();
+    assert_eq!([0, 1, 2, 3].map(shown), [0, 4, 4, 4].map(|wce| vec![0x88, 0x12, wce]), "PS; SP was not set");
+    // What is saved is all that was set, in this list or before.
+    let control = [0, 0, 0, 0, 0x0a, 0x0a, 0x06, 0x10, 0, 0, 0, 0, 0, 0, 0, 0];
+    disk.fault.set(Some(Sense::WRITE_ERROR));
+    assert_eq!(disk.tell(&[0x15, 0x11, 0, 0, 16, 0], &control), Err(Sense::WRITE_ERROR));
+    assert!(!disk.modes.get().descriptors, "neither saved nor set");
+    disk.tell(&[0x15, 0x11, 0, 0, 16, 0], &control).unwrap();
+    let want = Modes { write_cache: false, descriptors: true, ..Modes::default() };
+    assert_eq!((disk.saved.get(), disk.modes.get(), shown(3)[2]), (Some(want), want, 0));
+    disk.tell(&[0x15, 0x10, 0, 0, 24, 0], &caching(4)).unwrap();
+    assert_eq!(disk.saved.get(), Some(want));
+    disk.tell(&[0x15, 0x11, 0, 0, 0, 0], &[]).unwrap();
+    assert_eq!((disk.saved.get().unwrap().write_cache, shown(3)[2]), (true, 4), "without a list");
+    // As text.
+    assert_eq!(want.to_text(), "WCE=0\nD_SENSE=1\nSWP=0\n");
+    assert_eq!(Modes::from_text(&want.to_text()), Some(want));
+    for text in
+        ["", "WCE=0\n", "WCE=0\nD_SENSE=1\nSWP=2\n", "D_SENSE=1\nWCE=0\nSWP=0\n", "WCE=0\nD_SENSE=1\nSWP=0"]
+    {
+        assert_eq!(Modes::from_text(text), None, "{text:?}");
+    }
+}
+
+#[test]
+fn self_tests_pass_and_are_told_of() {
+    let mut disk = Memory::new(1024, 512);
+    disk.usage.minutes = 0x0203 * 60 + 59;
+    for byte in [0x00, 0x04, 0x20, 0x40, 0xa0, 0xc0] {
+        assert_eq!(disk.ask(&[0x1d, byte, 0, 0, 0, 0]), Ok(Vec::new()), "{byte:#x}");
+    }
+    // None to abort, none of such a code, and the default one is no other.
+    for byte in [0x80, 0x60, 0xe0, 0x24] {
+        assert_eq!(disk.ask(&[0x1d, byte, 0, 0, 0, 0]).unwrap_err().field, Some(1), "{byte:#x}");
+    }
+    let results = disk.ask(&[0x4d, 0, 0x50, 0, 0, 0, 0, 2, 0, 0]).unwrap();
+    assert_eq!(results.len(), 404);
+    let made = |code| [&[code, 0, 2, 3][..], &[0xff; 8], &[0; 4]].concat();
+    let told: Vec<&[u8]> = results[4..].chunks(20).map(|p| &p[4..]).collect();
+    assert_eq!(told[..4], [0xc0, 0xa0, 0x40, 0x20].map(made), "the last one first");
+    assert_eq!(told[4..], [&[0; 16][..]; 16]);
 }
 
 #[test]
