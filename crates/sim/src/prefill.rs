@@ -174,9 +174,10 @@ impl Prefill {
         while rounds.next() {
             let mut write = || self.write_round(&rounds, done, drive, control);
             let mut count = || {
+                let prefilled = if rounds.near() { Updates::prefilled_close } else { Updates::prefilled };
                 for some in rounds.units.chunks(BATCH).take_while(|_| !control.cancelled()) {
                     for request in some.iter().map(|&unit| self.unit(unit)) {
-                        updates.prefilled(request.lba, request.blocks, rounds.near());
+                        prefilled(updates, request.lba, request.blocks);
                     }
                 }
             };

@@ -46,7 +46,7 @@ impl<const EXTRAS: bool> Watch<EXTRAS> {
         executed: Option<&TimedPlan<'_>>,
     ) -> Result<()> {
         let placed = self.total.spaces.placed(request);
-        self.total.updates.prefilled(placed.lba, placed.blocks, false);
+        self.total.updates.prefilled(placed.lba, placed.blocks);
         let Some(verify) = &mut self.verify else { return Ok(()) };
         executed.iter().for_each(|e| verify.prefilled(request, e));
         verify.done(request, false)
@@ -276,7 +276,7 @@ impl ArrayObserver for Watch<true> {
         }
         if let Some(member) = self.members.get_mut(op.member.at()).filter(|_| op.request.op == HostOp::Write)
         {
-            member.updates.prefilled(op.request.lba, op.request.blocks, false);
+            member.updates.prefilled(op.request.lba, op.request.blocks);
         }
     }
 

@@ -1,46 +1,75 @@
-//! Which writes are updates: those that touch at least one block that had been written before. And which reads are of
-//! blocks that never were.
+//! Counts updates, which are writes of at least one block that was written before, and reads of blocks that never were.
 //!
-//! Over a huge drive every look at what was written is a cache miss. Nothing in a run depends on the answer, so once the
-//! set is too large for that, requests are gathered, brought together by address (in their order), and looked up a
-//! neighbourhood at a time. And most requests to a huge drive are to places near which nothing was ever written, or one
-//! thing: [`Places`] knows these, and they need no look at the set.
+//! A set has all blocks that were written. Over a huge drive each look at it is a cache miss, so a request is answered in one
+//! of three ways:
+//! 1. by its [place](Places), where nothing or one extent was written so far: most requests to a huge drive. What a place
+//!    knows, the set does not: the place hands it over before the set is asked about it;
+//! 2. by the set at once, while the set is small;
+//! 3. by the set later: nothing in a run waits for the answer, so questions are gathered, and answered a neighbourhood at a
+//!    time, those about the same blocks in their order.
 
 mod places;
 
 use super::Amplification;
-use places::{Known, Places, SEVERAL};
+use places::{Known, Places};
 use smrlab_blockmap::{BlockSet, Gather};
 use smrlab_units::{Blocks, Lba};
 use std::ops::Range;
 
-/// Bytes of the set up to which it is looked at at once: it lies in the processor's caches.
-const NEAR: usize = 1 << 18;
+/// Bytes of a small set: it lies in the processor's caches.
+const SMALL: usize = 1 << 18;
 
-/// 16 bytes: there are many. Whole words, because a word that was put together from parts is slow to copy.
+/// What the set is asked about some blocks.
+#[derive(Clone, Copy)]
+enum Question {
+    /// How many of them were never written?
+    Read,
+    /// None: they were written before the run.
+    Prefilled,
+    /// Is the write an update? It took so many media operations in so many extents, at least one.
+    Write { ops: u64, extents: u64 },
+}
+
+/// A question that waits. 16 bytes: there are many. Whole words, because a word that was put together from parts is slow to
+/// copy.
 #[derive(Clone, Copy, Debug, Default)]
-struct Request {
+struct Waiting {
     lba: u64,
-    /// Length, then operations (16 bits), then extents (16 bits) of a write; without extents a read; or [`BEFORE`].
-    what: u64,
+    /// Number of blocks, then operations (16 bits), then extents (16 bits) of a write, or [`READ`], or [`PREFILLED`].
+    packed: u64,
 }
 
-impl Request {
-    fn blocks(self) -> u64 {
-        self.what & 0xffff_ffff
+const READ: u64 = 0;
+const PREFILLED: u64 = 0xffff;
+
+impl Waiting {
+    /// `None`: a number is too large.
+    #[inline(always)]
+    fn new(blocks: &Range<u64>, question: Question) -> Option<Self> {
+        let (ops, extents) = match question {
+            Question::Read => (0, READ),
+            Question::Prefilled => (0, PREFILLED),
+            Question::Write { ops, extents } if ops.max(extents) < PREFILLED => (ops, extents),
+            Question::Write { .. } => return None,
+        };
+        let length = u32::try_from(blocks.end - blocks.start).ok()?;
+        Some(Self { lba: blocks.start, packed: u64::from(length) | ops << 32 | extents << 48 })
     }
 
-    fn ops(self) -> u64 {
-        self.what >> 32 & 0xffff
+    #[inline(always)]
+    fn blocks(self) -> Range<u64> {
+        self.lba..self.lba + (self.packed & 0xffff_ffff)
     }
 
-    fn extents(self) -> u64 {
-        self.what >> 48
+    #[inline(always)]
+    fn question(self) -> Question {
+        match self.packed >> 48 {
+            READ => Question::Read,
+            PREFILLED => Question::Prefilled,
+            extents => Question::Write { ops: self.packed >> 32 & 0xffff, extents },
+        }
     }
 }
-
-/// For `extents`: written before the run, and counted as nothing.
-const BEFORE: u64 = 0xffff;
 
 /// Reads of blocks that were never written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -51,38 +80,34 @@ pub struct Unwritten {
     pub blocks: u64,
 }
 
-/// What came out so far.
+impl Unwritten {
+    /// A read of so many.
+    #[inline]
+    fn add(&mut self, blocks: u64) {
+        self.blocks += blocks;
+        self.reads += u64::from(blocks > 0);
+    }
+}
+
+/// What the answers so far add up to.
 #[derive(Default)]
-struct Seen {
+struct Counted {
     updates: Amplification,
     unwritten: Unwritten,
 }
 
-impl Seen {
+impl Counted {
     #[inline(always)]
-    fn see(&mut self, r: Request, written: &mut BlockSet) {
-        match r.extents() {
-            0 => self.read(r.lba, r.blocks(), written),
-            BEFORE => _ = written.insert(r.lba..r.lba + r.blocks()),
-            extents => self.wrote(r.lba, r.blocks(), r.ops(), extents, written),
-        }
-    }
-
-    #[inline]
-    fn read(&mut self, lba: u64, n: u64, written: &BlockSet) {
-        self.never(n - written.count_in(lba..lba + n));
-    }
-
-    /// A read of so many blocks that were never written.
-    fn never(&mut self, never: u64) {
-        self.unwritten.blocks += never;
-        self.unwritten.reads += u64::from(never > 0);
-    }
-
-    #[inline]
-    fn wrote(&mut self, lba: u64, n: u64, ops: u64, extents: u64, written: &mut BlockSet) {
-        if written.insert(lba..lba + n) < n {
-            self.updates.add(ops, extents);
+    fn answer(&mut self, blocks: Range<u64>, question: Question, written: &mut BlockSet) {
+        let length = blocks.end - blocks.start;
+        match question {
+            Question::Read => self.unwritten.add(length - written.count_in(blocks)),
+            Question::Prefilled => _ = written.insert(blocks),
+            Question::Write { ops, extents } => {
+                if written.insert(blocks) < length {
+                    self.updates.add(ops, extents);
+                }
+            }
         }
     }
 }
@@ -91,8 +116,8 @@ impl Seen {
 pub struct Updates {
     written: BlockSet,
     places: Places,
-    gathered: Gather<Request>,
-    seen: Seen,
+    waiting: Gather<Waiting>,
+    counted: Counted,
 }
 
 impl Updates {
@@ -102,28 +127,31 @@ impl Updates {
         Self {
             written: BlockSet::new(),
             places: if foretold { Places::new(host.0) } else { Places::unknown() },
-            gathered: Gather::new(host.0),
-            seen: Seen::default(),
+            waiting: Gather::new(host.0),
+            counted: Counted::default(),
         }
     }
 
-    /// Blocks that were written before the run; `near`: close to those that were told of just before.
-    pub fn prefilled(&mut self, lba: Lba, blocks: Blocks, near: bool) {
-        let n = blocks.0;
-        if n == 0 {
-            return;
+    /// Blocks that were written before the run.
+    pub fn prefilled(&mut self, lba: Lba, blocks: Blocks) {
+        if blocks.0 > 0 {
+            // There is mostly more to come at each place.
+            self.leave_to_set(lba, blocks);
+            self.ask(lba.span(blocks), Question::Prefilled);
         }
-        // There is mostly more to come.
-        self.several(lba.0, n);
-        match u32::try_from(n) {
-            Ok(n) if n <= 64 && !near => self.see(Request { lba: lba.0, what: u64::from(n) | BEFORE << 48 }),
-            _ => _ = self.written.insert(lba.span(blocks)),
+    }
+
+    /// The same, close to those before, so that what the set has there lies in the processor's caches.
+    pub fn prefilled_close(&mut self, lba: Lba, blocks: Blocks) {
+        if blocks.0 > 0 {
+            self.leave_to_set(lba, blocks);
+            self.written.insert(lba.span(blocks));
         }
     }
 
     /// What a state says was written.
     pub fn restored(&mut self, ranges: &[Range<u64>]) {
-        ranges.iter().for_each(|r| self.prefilled(Lba(r.start), Blocks(r.end - r.start), false));
+        ranges.iter().for_each(|r| self.prefilled_close(Lba(r.start), Blocks(r.end - r.start)));
     }
 
     /// A read or write of `lba` will soon be told of.
@@ -135,42 +163,9 @@ impl Updates {
     /// A write that took `ops` media operations in `extents` extents.
     #[inline]
     pub fn add(&mut self, lba: Lba, blocks: Blocks, ops: u64, extents: u64) {
-        let extents = extents.max(1);
-        if blocks.0 == 0 || self.noted(lba.0, blocks.0) {
-            return;
-        }
-        if ops.max(extents) < BEFORE {
-            return self
-                .see(Request { lba: lba.0, what: blocks.0 & 0xffff_ffff | ops << 32 | extents << 48 });
-        }
-        self.look_up();
-        self.seen.wrote(lba.0, blocks.0, ops, extents, &mut self.written);
-    }
-
-    /// Notes a write by its place; `true`: it is the first one there. Else the set is to have it, and has what was there before.
-    #[inline]
-    fn noted(&mut self, lba: u64, n: u64) -> bool {
-        let first = self.places.first(lba, n);
-        if !first {
-            self.several(lba, n);
-        }
-        first
-    }
-
-    /// The set is to know all of the places of `n` blocks.
-    #[inline]
-    fn several(&mut self, lba: u64, n: u64) {
-        for place in self.places.all(lba, n) {
-            self.hand_over(place);
-            self.places.cells[place] = SEVERAL;
-        }
-    }
-
-    /// The set gets what a place alone knows.
-    #[inline]
-    fn hand_over(&mut self, place: usize) {
-        if let Some(one) = self.places.take(place) {
-            self.see(Request { lba: one.start, what: (one.end - one.start) | BEFORE << 48 });
+        if blocks.0 > 0 && !self.places.note_first(lba.0, blocks.0) {
+            self.leave_to_set(lba, blocks);
+            self.ask(lba.span(blocks), Question::Write { ops, extents: extents.max(1) });
         }
     }
 
@@ -182,66 +177,80 @@ impl Updates {
             return;
         }
         match self.places.known(lba.0, n) {
-            Known::Untouched => self.seen.never(n),
-            Known::Touched(touched) => self.seen.never(n - touched),
+            Known::Untouched => self.counted.unwritten.add(n),
+            Known::Touched(touched) => self.counted.unwritten.add(n - touched),
             Known::Set => {
                 self.places.all(lba.0, n).for_each(|place| self.hand_over(place));
-                self.see(Request { lba: lba.0, what: n & 0xffff_ffff });
+                self.ask(lba.span(blocks), Question::Read);
             }
         }
     }
 
-    #[inline(always)]
-    fn see(&mut self, r: Request) {
-        if self.gathered.is_empty() && self.written.bytes() < NEAR {
-            return self.seen.see(r, &mut self.written);
-        }
-        // What reaches into two neighbourhoods has its turn after all before it and before all behind.
-        if self.gathered.apart(r.lba, r.lba + r.blocks().max(1) - 1) {
-            self.look_up();
-            return self.seen.see(r, &mut self.written);
-        }
-        if self.gathered.push(r) {
-            self.look_up();
+    /// From now on the set knows what was written in the places of these blocks.
+    #[inline]
+    fn leave_to_set(&mut self, lba: Lba, blocks: Blocks) {
+        for place in self.places.all(lba.0, blocks.0) {
+            self.hand_over(place);
+            self.places.leave_to_set(place);
         }
     }
 
+    /// The set gets the extent that a place alone knows.
+    #[inline]
+    fn hand_over(&mut self, place: usize) {
+        if let Some(extent) = self.places.take(place) {
+            self.ask(extent, Question::Prefilled);
+        }
+    }
+
+    /// Asks the set, now or later.
+    #[inline(always)]
+    fn ask(&mut self, blocks: Range<u64>, question: Question) {
+        if self.waiting.is_empty() && self.written.bytes() < SMALL {
+            return self.counted.answer(blocks, question, &mut self.written);
+        }
+        let waits = Waiting::new(&blocks, question)
+            // What reaches into two neighbourhoods has its turn after all before it and before all behind.
+            .filter(|_| !self.waiting.apart(blocks.start, blocks.end - 1));
+        let Some(waits) = waits else {
+            self.answer_all();
+            return self.counted.answer(blocks, question, &mut self.written);
+        };
+        if self.waiting.push(waits) {
+            self.answer_all();
+        }
+    }
+
+    /// Has the set answer all that waits.
     #[cold]
     #[inline(never)]
-    fn look_up(&mut self) {
-        let seen = &mut self.seen;
-        self.gathered.drain(&mut self.written, |r| r.lba, |written, r| seen.see(*r, written));
+    fn answer_all(&mut self) {
+        let counted = &mut self.counted;
+        self.waiting.drain(
+            &mut self.written,
+            |w| w.lba,
+            |written, w| counted.answer(w.blocks(), w.question(), written),
+        );
     }
 
-    /// The set gets all that was written.
-    fn complete(&mut self) {
-        (0..self.places.cells.len()).for_each(|place| self.hand_over(place));
-        self.look_up();
-    }
-
-    /// What was written so far, before the run or in it, as ranges of LBAs.
-    pub fn written(&mut self) -> Vec<Range<u64>> {
-        self.complete();
-        self.written.runs().collect()
-    }
-
-    /// The same, unless there are more than `most` ranges.
+    /// What was written so far, before the run or in it, as ranges of LBAs, unless there are more than `most`.
     pub fn written_within(&mut self, most: usize) -> Option<Vec<Range<u64>>> {
-        self.complete();
+        (0..self.places.len()).for_each(|place| self.hand_over(place));
+        self.answer_all();
         let ranges: Vec<_> = self.written.runs().take(most.saturating_add(1)).collect();
         (ranges.len() <= most).then_some(ranges)
     }
 
     /// All updates so far, and what they took.
     pub fn total(&mut self) -> Amplification {
-        self.look_up();
-        self.seen.updates
+        self.answer_all();
+        self.counted.updates
     }
 
     /// All reads so far of blocks that were never written.
     pub fn unwritten(&mut self) -> Unwritten {
-        self.look_up();
-        self.seen.unwritten
+        self.answer_all();
+        self.counted.unwritten
     }
 }
 
@@ -253,10 +262,9 @@ mod tests {
     #[test]
     fn ranges_are_told_unless_they_are_too_many() {
         let mut updates = Updates::new(Blocks(1000), false);
-        [5, 20, 40].into_iter().for_each(|lba| updates.prefilled(Lba(lba), Blocks(2), false));
+        [5, 20, 40].into_iter().for_each(|lba| updates.prefilled(Lba(lba), Blocks(2)));
         let all = vec![5..7, 20..22, 40..42];
-        assert_eq!((updates.written_within(3), updates.written_within(2)), (Some(all.clone()), None));
-        assert_eq!(updates.written(), all);
+        assert_eq!((updates.written_within(3), updates.written_within(2)), (Some(all), None));
     }
 
     #[test]
@@ -268,7 +276,7 @@ mod tests {
     fn order_is_kept(host: u64) {
         let mut updates = Updates::new(Blocks(host), host > 1 << 20);
         let mut plain = std::collections::HashSet::new();
-        updates.prefilled(Lba(0), Blocks(1000), false);
+        updates.prefilled(Lba(0), Blocks(1000));
         plain.extend(0..1000);
         let (mut want, mut ops, mut rng) = (0, 0, Rng::new(1));
         let apart = (host >> 22).max(1);
@@ -293,8 +301,8 @@ mod tests {
     fn the_order_across_a_border_is_kept() {
         let mut updates = Updates::new(Blocks(1 << 30), true);
         // So much that requests are gathered.
-        (0..1 << 17).for_each(|i| updates.prefilled(Lba(i << 13 | 1 << 11), Blocks(8), false));
-        assert!(updates.written.bytes() >= NEAR);
+        (0..1 << 17).for_each(|i| updates.prefilled(Lba(i << 13 | 1 << 11), Blocks(8)));
+        assert!(updates.written.bytes() >= SMALL);
         let borders = (1u64 << 20..1 << 30).step_by(1 << 20);
         for at in borders.clone() {
             updates.add(Lba(at), Blocks(4), 1, 1);
@@ -307,7 +315,7 @@ mod tests {
     #[test]
     fn a_write_of_very_many_operations_counts_them_all() {
         let mut updates = Updates::new(Blocks(1 << 30), true);
-        updates.prefilled(Lba(0), Blocks(8), false);
+        updates.prefilled(Lba(0), Blocks(8));
         updates.add(Lba(0), Blocks(8), 100_000, 1);
         updates.add(Lba(0), Blocks(8), 2, 70_000);
         let total = updates.total();
@@ -348,7 +356,7 @@ mod tests {
     #[test]
     fn reads_of_what_was_never_written_are_told_from_others() {
         let mut updates = Updates::new(Blocks(1 << 20), true);
-        updates.prefilled(Lba(0), Blocks(100), false);
+        updates.prefilled(Lba(0), Blocks(100));
         updates.read(Lba(90), Blocks(10));
         updates.read(Lba(95), Blocks(10));
         updates.add(Lba(100), Blocks(3), 1, 1);

@@ -10,13 +10,13 @@ const PLACES: u64 = 1 << 24;
 /// fetched beforehand.
 pub(super) struct Places {
     /// 0: nothing; [`SEVERAL`]; or the extent, its offset in the lower `shift` bits and its length above. Empty: nobody knows.
-    pub(super) cells: Vec<u32>,
+    cells: Vec<u32>,
     /// A place has two to this power of blocks.
     shift: u32,
 }
 
 /// In a place: what the set has.
-pub(super) const SEVERAL: u32 = u32::MAX;
+const SEVERAL: u32 = u32::MAX;
 
 /// What the places know of some blocks.
 pub(super) enum Known {
@@ -44,6 +44,10 @@ impl Places {
         } else {
             Self { cells: vec![0; (host >> shift) as usize + 1], shift }
         }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.cells.len()
     }
 
     /// Asks for the memory of a block's place.
@@ -92,7 +96,7 @@ impl Places {
 
     /// Notes `n` blocks, at least one, where they are the first in their place; `false`: the set is to have them.
     #[inline]
-    pub(super) fn first(&mut self, lba: u64, n: u64) -> bool {
+    pub(super) fn note_first(&mut self, lba: u64, n: u64) -> bool {
         let Some(place) = self.only(lba, n).filter(|&place| self.cells[place] == 0) else { return false };
         // A length that filled the upper bits could look like `SEVERAL`.
         let fits = n < (1 << (32 - self.shift)) - 1;
@@ -100,6 +104,12 @@ impl Places {
             self.cells[place] = (n << self.shift | lba & ((1 << self.shift) - 1)) as u32;
         }
         fits
+    }
+
+    /// Whatever is written in a place, the set is to have it.
+    #[inline]
+    pub(super) fn leave_to_set(&mut self, place: usize) {
+        self.cells[place] = SEVERAL;
     }
 
     /// The extent of a place, which is the set's from now on; `None`: nothing, or the set has it.
