@@ -5,23 +5,30 @@ from __future__ import annotations
 import errno
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any, Protocol
 
 from .errors import InputError, MissingError
-
-if TYPE_CHECKING:
-    from .devices import Device
 
 CONTROL = Path("/dev/ublk-control")
 NODES = Path("/sys/class/ublk-char")
 
 
-def _mark(device: Device) -> Path:
+class Served(Protocol):
+    """What is needed of a served device: its name, its folder, and its server's answers."""
+
+    name: str
+    path: Path
+
+    def ask(self, cmd: str, *, answered: bool = True, **more: Any) -> Any:
+        """What the server answers."""
+
+
+def _mark(device: Served) -> Path:
     """Where the number of its block device is kept, so that a server that follows a dead one takes it over."""
     return device.path / "ublk"
 
 
-def _left(device: Device) -> int | None:
+def _left(device: Served) -> int | None:
     """The number of the block device that a dead server left, if the kernel still has it."""
     try:
         number = int(_mark(device).read_text())
@@ -30,7 +37,7 @@ def _left(device: Device) -> int | None:
     return number if (NODES / f"ublkc{number}").exists() else None
 
 
-def attach(device: Device) -> str:
+def attach(device: Served) -> str:
     """Has the kernel make a block device of it; gives its path."""
     if not CONTROL.exists():
         raise MissingError(
@@ -53,7 +60,7 @@ def check_unused(path: str) -> None:
             raise InputError(f"{path} is in use: umount it first") from None
 
 
-def detach(device: Device) -> None:
+def detach(device: Served) -> None:
     """Takes the block device away."""
     if (there := device.ask("attached")) is None:
         raise InputError(f"{device.name} is not attached: smrlab device attach {device.name}")
@@ -62,7 +69,7 @@ def detach(device: Device) -> None:
     _mark(device).unlink(missing_ok=True)
 
 
-def take_over(device: Device) -> None:
+def take_over(device: Served) -> None:
     """Gives a server that was just started the block device that its dead predecessor left."""
     if (number := _left(device)) is not None:
         device.ask("attach", number=number)

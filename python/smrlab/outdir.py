@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 import shutil
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from .errors import InputError, MissingError
+from .files import remedy
 from .urls import is_url
 
 # What earlier runs left under the final name, and new ones replace; anything else in the folder is kept.
 _OURS = ("result.json", "report.html", "*.parquet", "*.svg", "runs")
-
-
 # Fields that say what is recorded of a run, not what is run.
 _RECORDING = frozenset({"requests", "media_log", "window"})
 _PARTIAL = ".smrlab-partial"
@@ -54,14 +51,9 @@ def filling(wanted: str | os.PathLike[str]) -> Iterator[Path]:
         else:
             _replace(temporary, wanted)
     except OSError as e:
-        raise MissingError(f"{wanted}: cannot be written: {e.strerror or e}; {_remedy(e)}") from None
+        raise MissingError(f"{wanted}: cannot be written: {e.strerror or e}; {remedy(e)}") from None
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
-
-
-def _remedy(e: OSError) -> str:
-    full = e.errno in (errno.ENOSPC, errno.EDQUOT)
-    return "free space or choose another --out" if full else "choose another --out"
 
 
 def guard(wanted: str | os.PathLike[str], specs: Callable[[], Sequence[str]]) -> None:
@@ -123,24 +115,3 @@ def _replace(temporary: Path, wanted: Path) -> None:
             shutil.rmtree(old) if old.is_dir() else old.unlink()
     for new in sorted(temporary.iterdir(), key=lambda p: p.name == "result.json"):
         new.rename(wanted / new.name)
-
-
-def not_over(out: Path, *inputs: str | Path) -> None:
-    """Refuses to write what is made over what it is made from."""
-    for given in map(Path, inputs):
-        if out.exists() and given.exists() and given.samefile(out):
-            raise InputError(f"{out} is what it is made from: name another file")
-
-
-def write_whole(path: Path, data: bytes) -> None:
-    """Writes under a temporary name of its own and renames at the end, so that a partial file never looks whole."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}.partial")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary.write_bytes(data)
-        temporary.replace(path)
-    except (FileExistsError, NotADirectoryError):
-        raise InputError(f"{path.parent}: exists and is not a folder; choose another --out") from None
-    except OSError as e:
-        temporary.unlink(missing_ok=True)
-        raise MissingError(f"{path}: cannot be written: {e.strerror}; {_remedy(e)}") from None

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .errors import InputError
-from .outdir import write_whole
+from .files import write_whole
 
 if TYPE_CHECKING:
     import pyarrow as pa

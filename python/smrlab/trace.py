@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from . import _core
 from .errors import InputError
+from .trace_info import TraceInfo
 from .work import Watch, attended
 
 if TYPE_CHECKING:
@@ -28,26 +29,6 @@ class ArrowStream(Protocol):
     """A table of requests: of pyarrow, pandas, polars, DuckDB, or anything else that speaks Arrow."""
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
-
-
-class TraceInfo(dict[str, Any]):
-    """The characterisation of a trace; prints as a summary. Times in seconds, sizes in bytes, shares of 1."""
-
-    def __repr__(self) -> str:
-        """Label and value a line, without the parts that are long."""
-        rows = self.rows()
-        width = max(len(label) for label, _ in rows)
-        return "\n".join(f"{label:<{width}}  {value:>14}" for label, value in rows)
-
-    def _repr_html_(self) -> str:
-        cells = (f"<tr><th>{html.escape(k)}</th><td>{html.escape(v)}</td></tr>" for k, v in self.rows())
-        return f"<table>{''.join(cells)}</table>"
-
-    def rows(self) -> list[tuple[str, str]]:
-        """Label and value as the command line shows them."""
-        from .cli.picture import rows
-
-        return rows(self)
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,8 @@ import pytest
 
 import smrlab
 from smrlab.errors import InputError, MissingError
-from smrlab.outdir import filling, write_whole
+from smrlab.files import write_whole
+from smrlab.outdir import filling
 
 
 def fill(wanted: Path, document: str) -> Path:

@@ -25,6 +25,7 @@ from smrlab.plots import outside, style
 from smrlab.results import Result
 from smrlab.sweeps import plan, summary
 from smrlab.sweeps.grid import Point
+from smrlab.trace_info import TraceInfo
 
 CLAIMS = tuple(
     Claim(i, f"says `{i}`", "5", "t", "True", "", figure=figure)
@@ -126,10 +127,10 @@ def test_a_trace_is_told_with_its_picture(capsys: pytest.CaptureFixture[str]) ->
     cells = [{"reads": 0, "writes": 0} for _ in range(256)]
     cells[1]["reads"] = 3
     doc: dict[str, Any] = {"requests": 3, "reads": 3, "span_s": 2.5, "max_offset_bytes": 4096}
-    picture.show("a.csv", doc)
+    picture.show("a.csv", TraceInfo(doc))
     plain = capsys.readouterr().out
     assert (plain.split()[0], "Requests by time" in plain) == ("a.csv", False)
-    picture.show("a.csv", {**doc, "grid": {"cells": cells, "column_ns": 10**9, "row_blocks": 8}})
+    picture.show("a.csv", TraceInfo({**doc, "grid": {"cells": cells, "column_ns": 10**9, "row_blocks": 8}}))
     told = capsys.readouterr().out
     assert " ".join(told.split()).startswith("a.csv requests 3 reads 3 duration 2.5 s highest address 4 KiB")
     assert told.splitlines()[-3:] == ["    4 KiB │ █ ", "        0 └───", "           0 2.5 s"]

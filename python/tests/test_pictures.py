@@ -11,6 +11,7 @@ import pytest
 
 from smrlab import InputError, devicemap
 from smrlab.cli import picture
+from smrlab.trace_info import TraceInfo
 
 # Never written, written, with old copies, in reach of a write, less written than that, more written than that.
 CELLS = [[0, 0, 0], [1, 0, 0], [1, 0.1, 0], [0, 0, 0.5], [0.2, 0, 0.5], [0.5, 0, 0.2]] + [[0, 0, 0]] * 62
@@ -150,7 +151,7 @@ def test_rows_of_a_trace_say_what_there_is() -> None:
         "interarrival_s": {"mean": 0.08, "p50": 0.01, "p99": 2.0},
         "max_offset_bytes": 3 << 20, "devices": 1, "skipped": 7,
     }  # fmt: skip
-    assert picture.rows(doc) == [
+    assert TraceInfo(doc).rows() == [
         ("requests", "1,234,567"),
         ("reads", "0"),
         ("writes", "5"),

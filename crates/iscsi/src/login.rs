@@ -11,6 +11,8 @@ use std::io::{self, Read, Write};
 pub const MOST_RECEIVED: usize = 256 << 10;
 /// Bytes of data in one PDU before anything else was agreed.
 const AT_FIRST: usize = 8192;
+/// Commands that a session may have sent and not been answered.
+pub const WINDOW: u32 = 128;
 /// Bytes of login text that are collected over several PDUs.
 pub(crate) const MOST_TEXT: usize = 64 << 10;
 
@@ -123,7 +125,7 @@ pub fn login(target: &Target, from: &mut impl Read, to: &mut impl Write) -> io::
             .with(16, request.tag())
             .with(24, agreed.status)
             .with(28, agreed.command)
-            .with(32, agreed.command.wrapping_add(crate::session::WINDOW - 1));
+            .with(32, agreed.command.wrapping_add(WINDOW - 1));
         agreed.status = agreed.status.wrapping_add(1);
         pdu::write(to, &response, &answer.unwrap_or_default().0, Digests::default())?;
         to.flush()?;

@@ -3,7 +3,7 @@
 mod answers;
 
 use crate::keys::{Keys, Text};
-use crate::login::{Agreed, MOST_RECEIVED, MOST_TEXT};
+use crate::login::{Agreed, MOST_RECEIVED, MOST_TEXT, WINDOW};
 use crate::pdu::{self, NO_TAG, Pdu, opcode};
 use crate::target::Target;
 use parking_lot::{Condvar, Mutex};
@@ -12,9 +12,6 @@ use smrlab_scsi::{Refused, Sense, data_out, execute, execute_absent, takes_exact
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, Read, Write};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-
-/// Commands that a session may have sent and not been answered.
-pub const WINDOW: u32 = 128;
 
 /// The target's tag of an exchange of text that goes on.
 const TEXT_TAG: u32 = 1;

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 from rich.markup import escape
 
-from .. import _core, outdir, targets
+from .. import _core, files, targets
 from ..errors import InputError, Interrupted, MissingError
 from ..work import attended
 from . import console
@@ -204,7 +204,7 @@ def fit(
         text = extraction.read_text()
     except (OSError, UnicodeDecodeError) as e:
         raise InputError(f"{extraction}: {getattr(e, 'strerror', None) or e}") from None
-    outdir.not_over(out, extraction)
+    files.not_over(out, extraction)
     options = {
         "name": name or out.stem,
         "polynomial": method == "polynomial",

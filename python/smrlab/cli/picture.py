@@ -2,75 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from .. import text
+from ..trace_info import TraceInfo
 from . import console
 
 SHADES = " ░▒▓█"
 PICTURE = (72, 16)
 
 
-def _count(value: float) -> str:
-    return f"{value:,}" if isinstance(value, int) else text.number(value, 4)
-
-
-def _seconds(value: float) -> str:
-    return text.milliseconds(value * 1e3)
-
-
-# Label, where it is, how it is written.
-ROWS: tuple[tuple[str, str, Callable[[Any], str]], ...] = (
-    ("requests", "requests", _count),
-    ("reads", "reads", _count),
-    ("writes", "writes", _count),
-    ("of these FUA", "fua_writes", _count),
-    ("flushes", "flushes", _count),
-    ("discards", "discards", _count),
-    ("appends to zones", "appends", _count),
-    ("zone resets", "zone_resets", _count),
-    ("zones opened, closed, finished", "zone_commands", _count),
-    ("writes of reads and writes", "write_share", text.share),
-    ("mean read", "mean_read_bytes", text.size),
-    ("mean write", "mean_write_bytes", text.size),
-    ("size, p50", "size_bytes.p50", text.size),
-    ("size, p99", "size_bytes.p99", text.size),
-    ("unique data", "unique_bytes", text.size),
-    ("unique data written", "unique_write_bytes", text.size),
-    ("footprint in units of 4 KiB", "footprint_bytes", text.size),
-    ("updates, of writes", "update_share", text.share),
-    ("blocks written and never updated again", "never_updated_share", text.share),
-    ("blocks not written on a day, mean", "unchanged_day_share", text.share),
-    ("sequential, of reads and writes", "sequential_share", text.share),
-    ("duration", "span_s", _seconds),
-    ("requests a second", "rate", _count),
-    ("inter-arrival, mean", "interarrival_s.mean", _seconds),
-    ("inter-arrival, p50", "interarrival_s.p50", _seconds),
-    ("inter-arrival, p99", "interarrival_s.p99", _seconds),
-    ("highest address", "max_offset_bytes", text.size),
-    ("devices", "devices", _count),
-    ("bad lines passed over", "skipped", _count),
-)
-
-
-def rows(doc: dict[str, Any]) -> list[tuple[str, str]]:
-    """Label and value of each figure that says something."""
-    found = ((label, path, write, text.dig(doc, path)) for label, path, write in ROWS)
-    dull = ("fua_writes", "flushes", "discards", "appends", "zone_resets", "zone_commands", "skipped")
-    return [
-        (label, write(value))
-        for label, path, write, value in found
-        if value is not None and (value or path not in dull)
-    ]
-
-
-def show(name: str, doc: dict[str, Any]) -> None:
+def show(name: str, doc: TraceInfo) -> None:
     """Prints the figures, and where in time and address the requests fell."""
     out = console.out()
     table = console.table(name, ["", ""], numeric=True)
     table.show_header = False
-    for label, value in rows(doc):
+    for label, value in doc.rows():
         table.add_row(label, value)
     out.print(table)
     grid = doc.get("grid")
@@ -97,7 +45,7 @@ def picture(grid: dict[str, Any], span_s: float, highest_bytes: int) -> list[str
         f"{label if i == 0 else '':>9} │{''.join(_shade(v, most) for v in row)}" for i, row in enumerate(reversed(sums))
     ]
     lines.append(f"{'0':>9} └{'─' * across}")
-    end = _seconds(span_s)
+    end = text.milliseconds(span_s * 1e3)
     lines.append(f"{'':>11}0{end:>{max(across - 1, len(end) + 1)}}")
     return lines
 

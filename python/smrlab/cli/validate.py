@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from .. import _core, outdir
+from .. import _core, files, outdir
 from ..errors import InputError
 from . import complete, console
 from . import options as o
@@ -88,7 +88,7 @@ def validate(
 
 def _fit(drive: str, trace: str, reference: str, to: Path, as_json: bool) -> None:
     """Writes the fitted drive, and tells what was fitted and what it brought."""
-    outdir.not_over(to, drive.split(",")[0], trace.split(":")[0])
+    files.not_over(to, drive.split(",")[0], trace.split(":")[0])
     toml, text = _core.fit(drive, trace, reference)
     to.write_text(toml)
     doc: dict[str, Any] = json.loads(text)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InputError
-from ..outdir import write_whole
+from ..files import write_whole
 from ..plots import style
 from .paper import Figure, Table
 from .runs import Run, Runs

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..outdir import write_whole
+from ..files import write_whole
 from .claims import ORDER, Verdict
 from .figures import draw, tabulate
 from .paper import Experiment, Figure, Paper, Table

@@ -6,7 +6,7 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from ..outdir import write_whole
+from ..files import write_whole
 from .claims import Verdict
 from .paper import SCALES, Paper
 

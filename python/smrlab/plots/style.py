@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from .. import text
-from ..outdir import write_whole
+from ..files import write_whole
 
 # Alternating dark and light, so that neighbours differ without colour; the line styles differ as well.
 COLORS = ("#12355b", "#e8743f", "#1b7a5a", "#b06ab3", "#6b4a00", "#4a94ec", "#8c1d2f", "#8aa12c")

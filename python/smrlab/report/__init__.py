@@ -13,7 +13,7 @@ from typing import Any
 
 from .. import keys
 from .._version import __version__
-from ..outdir import write_whole
+from ..files import write_whole
 from ..payload import runs_payload
 from ..results import Result, load_results
 

@@ -1,9 +1,9 @@
 """Studies: many runs from one file, on one machine or many, resumable, with one table of all results."""
 
-from .grid import Point, expand, load
+from .grid import Point, expand
 from .run import Follow, Outcome, Progress, run_points
 from .store import Store
-from .study import Study, run_study
+from .study import Study, load, run_study
 from .sweep import Sweep
 from .table import plot, results_table
 

@@ -42,16 +42,6 @@ class Point:
     memory: int | None = None
 
 
-def load(path: Path) -> list[Point]:
-    """The points of the study file `path`, in a stable order.
-
-    Raises InputError where the file is unreadable, is no study, or has no points.
-    """
-    from .study import Study
-
-    return Study.of(path).points
-
-
 def expand(document: dict[str, Any], where: str, folder: Path = Path()) -> list[Point]:
     """The points of a parsed study; `where` names it in messages, files are sought from `folder` on."""
     unknown = sorted(set(document) - set(TABLES))

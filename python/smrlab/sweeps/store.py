@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from smrlab.errors import InputError, MissingError
-from smrlab.outdir import write_whole
+from smrlab.files import write_whole
 from smrlab.secret import hidden
 from smrlab.urls import filesystem, is_url, patiently
 

@@ -46,6 +46,14 @@ class Study:
         return cls(points, None if halving is None else Halving.of(halving, where))
 
 
+def load(path: Path) -> list[Point]:
+    """The points of the study file `path`, in a stable order.
+
+    Raises InputError where the file is unreadable, is no study, or has no points.
+    """
+    return Study.of(path).points
+
+
 def run_study(study: Study, store: Store, executor: Executor, follow: Follow | None = None) -> Outcome:
     """Runs what a study needs and `store` does not hold. See `run_points`."""
     if study.halving:

@@ -1,0 +1,37 @@
+"""Files that are there whole or not at all."""
+
+from __future__ import annotations
+
+import errno
+import os
+import threading
+from pathlib import Path
+
+from .errors import InputError, MissingError
+
+
+def remedy(e: OSError) -> str:
+    """What to do about a file that cannot be written."""
+    full = e.errno in (errno.ENOSPC, errno.EDQUOT)
+    return "free space or choose another --out" if full else "choose another --out"
+
+
+def not_over(out: Path, *inputs: str | Path) -> None:
+    """Refuses to write what is made over what it is made from."""
+    for given in map(Path, inputs):
+        if out.exists() and given.exists() and given.samefile(out):
+            raise InputError(f"{out} is what it is made from: name another file")
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """Writes under a temporary name of its own and renames at the end, so that a partial file never looks whole."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}.partial")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary.write_bytes(data)
+        temporary.replace(path)
+    except (FileExistsError, NotADirectoryError):
+        raise InputError(f"{path.parent}: exists and is not a folder; choose another --out") from None
+    except OSError as e:
+        temporary.unlink(missing_ok=True)
+        raise MissingError(f"{path}: cannot be written: {e.strerror}; {remedy(e)}") from None
