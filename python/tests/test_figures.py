@@ -245,12 +245,28 @@ def test_a_logarithmic_axis_shows_two_numbers_at_least() -> None:
     assert (across.get_xscale(), across.get_yscale()) == ("log", "linear")
 
 
+def test_long_names_below_an_axis_say_what_tells_them_apart() -> None:
+    long = ["/data/traces/web_0.csv.gz", "/data/traces/usr_0.csv.gz"]
+    for names, shown in (
+        (["1%", "2%"], ["1%", "2%"]),
+        (long, ["web_0", "usr_0"]),
+        (["s-block,cache=1%,sections=10", "s-block"], ["s-block,cache=1%,\nsections=10", "s-block"]),
+        (["synth:zipf,size=4KiB,write=70%"] * 2, ["synth:zipf,\nsize=4KiB,write=70%"] * 2),
+        ([], []),
+    ):
+        assert style.told_apart(names) == shown
+
+
 def test_large_numbers_are_written_in_full() -> None:
     for high, text in ((9_000, None), (20_000, "12,000")):
         _, (axes,) = style.new_figure()
         axes.set_ylim(0, high)
         style.plain_numbers(axes)
         assert text is None or axes.yaxis.get_major_formatter()(12_000, 0) == text
+    figure, (axes,) = style.new_figure()
+    axes.plot([0, 2e7], [0, 2e6])
+    drawn = style.svg(figure).decode()
+    assert ("<!-- 20M -->" in drawn, "<!-- 2,000,000 -->" in drawn, "<!-- 1e" in drawn) == (True, True, False)
     colours = [style.line_style(i)["color"] for i in range(9)]
     assert len(set(colours)) == 8
     assert colours[8] == colours[0]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pyarrow.parquet as pq
 import pytest
@@ -12,7 +13,7 @@ from typer.testing import CliRunner, Result
 
 from smrlab import sysfs
 from smrlab.cli import build
-from smrlab.errors import InputError, SmrlabError
+from smrlab.errors import InputError, Interrupted, SmrlabError
 
 
 def asked(*args: str) -> Result:
@@ -26,7 +27,7 @@ def answer(*args: str) -> dict[str, Any]:
     return doc
 
 
-def test_the_geometry_of_a_simulated_drive_and_what_is_kept(tmp_path: Path) -> None:
+def test_the_geometry_of_a_simulated_drive_and_what_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     doc = answer("geometry", "extract", "sim:modern-7200", "--out", str(tmp_path))
     assert abs(doc["rpm"]["value"] - 7200) < 0.072
     assert [z["sectors"] for z in doc["zones"]][:3] == [4248, 4152, 4064]
@@ -41,6 +42,9 @@ def test_the_geometry_of_a_simulated_drive_and_what_is_kept(tmp_path: Path) -> N
     assert again["quality"]["requests"] - doc["quality"]["requests"] < doc["quality"]["requests"] / 4
     with pytest.raises(InputError, match="use another --out"):
         asked("geometry", "extract", "sim:tiny", "--out", str(tmp_path))
+    monkeypatch.setattr("smrlab.plots.outside.zones", Mock(side_effect=KeyboardInterrupt))
+    with pytest.raises(Interrupted, match="what was measured is in"):
+        asked("geometry", "extract", "sim:modern-7200", "--out", str(tmp_path))
 
 
 def test_zones_alone() -> None:

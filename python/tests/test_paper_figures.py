@@ -241,8 +241,7 @@ def test_a_plot_of_a_study_stands_where_its_numbers_do(tmp_path: Path, monkeypat
     assert (axes.get_xscale(), axes.get_yscale()) == ("log", "log"), "from 4 to 1024, and from 2 to 400"
     assert [t.get_text() for t in axes.get_xticklabels()] == ["4MiB", "64MiB", "1GiB"]
     assert (axes.get_xlabel(), axes.get_ylabel()) == ("cache", "IOPS (requests/s)")
-    legend = axes.get_legend()
-    assert legend is not None
+    (legend,) = seen[0].legends
     assert [t.get_text() for t in legend.get_texts()] == ["layer: a", "layer: b"]
     # Words stand beside each other, in one line; what did not happen is 0.
     sweep_table.plot(table, "stalls.count", "layer", tmp_path / "q.svg")

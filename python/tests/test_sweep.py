@@ -227,6 +227,10 @@ def test_a_plot_has_numbers_where_they_belong_zeros_for_what_did_not_happen_and_
     assert lines[0] == "layer.cache,line,stalls.max_s,least,most,rows"
     assert lines[1:] == ["1%,,0.0,0,0,1", "2%,,2.0,1.0,3.0,2", "10%,,4.0,4.0,4.0,1"]
     assert (tmp_path / "f.svg").read_text().startswith("<?xml")
+    # Traces that are joined are one setting.
+    table = pa.Table.from_pylist([{"trace": ["a", "b"], "iops": 1.0}, {"trace": ["c"], "iops": 2.0}])
+    plot(table, "iops", "trace", tmp_path / "f.svg", "trace")
+    assert (tmp_path / "f.csv").read_text().splitlines()[1:] == ["a + b,a + b,1.0,1.0,1.0,1", "c,c,2.0,2.0,2.0,1"]
 
 
 def test_settings_are_read_as_numbers_with_their_dimension() -> None:

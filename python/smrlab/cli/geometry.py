@@ -73,6 +73,9 @@ def extract(
                 target,
                 watch,
             )
+        doc: dict[str, Any] = json.loads(text)
+        if out is not None:
+            _pictures(doc, out)
     except (KeyboardInterrupt, Interrupted):
         where = "nothing is kept without --out" if keep is None else "nothing was measured yet"
         if keep and keep.exists():
@@ -82,9 +85,6 @@ def extract(
         if keep is None or not keep.exists():
             raise
         raise MissingError(f"{e}; what was measured is in {keep}; the same command goes on") from None
-    doc: dict[str, Any] = json.loads(text)
-    if out is not None:
-        _pictures(doc, out)
     if as_json:
         console.print_json(doc)
     else:

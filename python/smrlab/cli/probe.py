@@ -60,21 +60,21 @@ def probe(
                 target,
                 watch,
             )
+        doc: dict[str, Any] = json.loads(text)
+        if said:
+            doc["says"] = said
+        if out is not None:
+            from ..plots import outside
+
+            targets.folder(out)
+            (out / "probe.json").write_text(json.dumps(doc, indent=1) + "\n")
+            outside.evidence(doc, out)
     except (KeyboardInterrupt, Interrupted):
         raise Interrupted(f"interrupted: {_where(keep, resolved)}") from None
     except MissingError as e:
         raise MissingError(f"{e}; {_where(keep, resolved)}") from None
     if keep:
         keep.unlink(missing_ok=True)
-    doc: dict[str, Any] = json.loads(text)
-    if said:
-        doc["says"] = said
-    if out is not None:
-        from ..plots import outside
-
-        targets.folder(out)
-        (out / "probe.json").write_text(json.dumps(doc, indent=1) + "\n")
-        outside.evidence(doc, out)
     if as_json:
         console.print_json(doc)
     else:

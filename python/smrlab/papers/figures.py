@@ -99,7 +99,6 @@ def draw(figure: Figure, experiments: Mapping[str, Runs], folder: Path) -> Path:
         style.log_axis(axes)
     else:
         axes.set_ylim(bottom=0)
-        style.plain_numbers(axes)
     style.legend(drawing, axes, len(lines))
     path = folder / f"{figure.id}.svg"
     style.save_svg(drawing, path)

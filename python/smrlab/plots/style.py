@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import io
 import math
+import re
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,7 @@ import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+from matplotlib.ticker import EngFormatter, FuncFormatter, LogLocator, NullFormatter, ScalarFormatter
 
 from .. import text
 from ..files import write_whole
@@ -28,6 +30,8 @@ SIZE = (5.0, 2.8)
 LINE = 75
 # Characters of a run's name beside bars, which leave the bars half of the width.
 BESIDE = 36
+# Characters of a line of a setting's value below an axis.
+NARROW = 20
 
 SETTINGS: Any = {
     "font.size": 8,
@@ -91,9 +95,36 @@ def log_axis(axes: Axes, which: str = "y", write: Callable[[float], str] = text.
 
 
 def plain_numbers(axes: Axes) -> None:
-    """Large numbers at a linear axis in full, not as multiples of 1e6."""
-    if axes.get_ylim()[1] >= 1e4:
-        axes.yaxis.set_major_formatter(FuncFormatter(lambda v, _: f"{v:,.0f}"))
+    """Large numbers at linear axes in full upwards, and as 20k, 3M across; not as multiples of 1e6."""
+    for axis, ends, write in (
+        (axes.yaxis, axes.get_ylim(), FuncFormatter(lambda v, _: f"{v:,.0f}")),
+        (axes.xaxis, axes.get_xlim(), EngFormatter(sep="")),
+    ):
+        if max(map(abs, ends)) >= 1e4 and isinstance(axis.get_major_formatter(), ScalarFormatter):
+            axis.set_major_formatter(write)
+
+
+def told_apart(names: list[str], width: int = NARROW) -> list[str]:
+    """Names below an axis; of long ones what tells them apart, in lines of `width` characters where words allow it."""
+    if max(map(len, names), default=0) <= width:
+        return names
+    words = [re.findall(r"[^/:,.]+[/:,.]*|[/:,.]+", name) for name in names]
+
+    def alike(words: Iterable[list[str]]) -> int:
+        return sum(1 for _ in takewhile(lambda each: len(set(each)) == 1, zip(*words, strict=False)))
+
+    head = alike(words)
+    tail = alike(w[:head:-1] for w in words)
+    return [_filled(w[head : len(w) - tail] or w, width).strip("/:,.") for w in words]
+
+
+def _filled(words: list[str], width: int) -> str:
+    lines = [""]
+    for word in words:
+        if lines[-1] and len(lines[-1] + word) > width:
+            lines.append("")
+        lines[-1] += word
+    return "\n".join(lines)
 
 
 def in_lines(name: str, width: int = BESIDE) -> str:
@@ -123,10 +154,17 @@ def legend(figure: Figure, axes: Axes, count: int) -> None:
         figure.legend(handles, labels, loc="outside upper center", ncols=columns, frameon=False, fontsize=7)
 
 
-def save_svg(figure: Figure, path: Path) -> None:
-    """Writes the figure; the same figure gives the same bytes."""
+def svg(figure: Figure) -> bytes:
+    """The figure as SVG, with plain numbers; the same figure gives the same bytes."""
+    for axes in figure.axes:
+        plain_numbers(axes)
     buffer = io.BytesIO()
     with mpl.rc_context(SETTINGS):
         # Draws once; `savefig` would draw twice, for the layout that the first drawing makes here.
         FigureCanvasSVG(figure).print_svg(buffer, metadata={"Date": None})  # type: ignore[no-untyped-call]
-    write_whole(path, buffer.getvalue())
+    return buffer.getvalue()
+
+
+def save_svg(figure: Figure, path: Path) -> None:
+    """Writes the figure as SVG."""
+    write_whole(path, svg(figure))

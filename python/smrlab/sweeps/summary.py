@@ -7,7 +7,6 @@ with few points each value of one goes with one of another, and single values of
 
 from __future__ import annotations
 
-import io
 import json
 import math
 from collections.abc import Mapping, Sequence
@@ -19,7 +18,7 @@ from smrlab.errors import InputError
 from .quantity import order
 from .run import INDEX
 from .store import Store
-from .table import called, results_table
+from .table import called, results_table, words
 
 METRICS = ("response_ms.mean", "response_ms.p99", "iops", "write_amplification")
 PAGE = "summary.md"
@@ -36,7 +35,7 @@ def write_summary(store: Store, metrics: Sequence[str] | None = None) -> tuple[d
 
     Raises InputError where there is no study, no setting varies, or it has no such metric.
     """
-    rows = [r for r in results_table(store).to_pylist() if r["status"] == "done"]
+    rows = [r for r in words(results_table(store)) if r["status"] == "done"]
     settings = _varied(store, rows)
     if not settings:
         raise InputError(f"{store}: nothing varies in this sweep, or fewer than two of its runs are done")
@@ -134,7 +133,8 @@ def picture(found: Mapping[str, Any]) -> bytes:
         axis.fill_between(places, [c["least"] for c in curve], [c["most"] for c in curve], alpha=0.15, linewidth=0)
         axis.plot(places, [c["mean"] for c in curve], marker="o", markersize=4)
         narrow = [i for i in places if len(curve) <= 6 or i % math.ceil(len(curve) / 6) == 0]
-        axis.set_xticks(narrow, [str(curve[i]["value"]).split(" to ")[0] for i in narrow], fontsize=7, rotation=30)
+        names = style.told_apart([str(curve[i]["value"]).split(" to ")[0] for i in narrow])
+        axis.set_xticks(narrow, names, fontsize=7, rotation=30)
         axis.set_title(f"{called(effect['setting'])}: {effect['share']:.0%}", fontsize=9)
         axis.grid(alpha=0.3)
         if found["logarithm"]:
@@ -143,10 +143,9 @@ def picture(found: Mapping[str, Any]) -> bytes:
         axis.set_visible(False)
     for line in axes:
         line[0].set_ylabel(keys.axis(found["metric"]), fontsize=8)
-    made = io.BytesIO()
-    figure.savefig(made, format="svg", metadata={"Date": None})
+    made = style.svg(figure)
     plt.close(figure)
-    return made.getvalue()
+    return made
 
 
 def page(document: Mapping[str, Any]) -> str:

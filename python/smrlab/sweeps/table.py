@@ -133,6 +133,13 @@ def results_table(out: Store | str | os.PathLike[str]) -> pa.Table:
     return table
 
 
+def words(table: pa.Table) -> list[dict[str, Any]]:
+    """The rows of a table with each setting as one value: a list, as of traces that are joined, as its parts."""
+    return [
+        {k: " + ".join(map(str, v)) if isinstance(v, list) else v for k, v in row.items()} for row in table.to_pylist()
+    ]
+
+
 def runs_table(store: Store) -> pa.Table | None:
     """How the runs of a study were done: seconds, processor time, host. Of those that were done through it."""
     return _read(store, RUNS)
@@ -176,7 +183,7 @@ def plot(table: pa.Table, metric: str, against: str, path: Path, by: str | None 
         raise InputError(f"column '{metric}' of the sweep is of texts: name one of numbers")
     if path.suffix not in ENDINGS or not path.parent.is_dir():
         raise InputError(f"{path}: write {', '.join(ENDINGS)} into a folder that is there")
-    points = _points(table.to_pylist(), metric, against, by)
+    points = _points(words(table), metric, against, by)
     _draw(points, (metric, against, by), path)
     with path.with_suffix(".csv").open("w", newline="") as file:
         out = csv.writer(file)
@@ -219,7 +226,7 @@ def _draw(points: dict[Any, dict[Any, list[float]]], names: tuple[str, str, str 
     matplotlib.use("Agg")
     from matplotlib import pyplot as plt
 
-    from ..plots.style import line_style
+    from ..plots import style
 
     metric, against, by = names
     settings = list({x: None for line in points.values() for x in line})
@@ -230,27 +237,29 @@ def _draw(points: dict[Any, dict[Any, list[float]]], names: tuple[str, str, str 
     place = {x: (n[0] if numeric and n else float(i)) for i, (x, n) in enumerate(numbers.items())}
     figure, axes = plt.subplots(figsize=(6, 4), layout="constrained")
     means = []
-    for i, (name, line) in enumerate(points.items()):
+    shorts = style.told_apart([str(name) for name in points], style.LINE)
+    for i, (short, (name, line)) in enumerate(zip(shorts, points.items(), strict=True)):
         mean = [sum(v) / len(v) for v in line.values()]
         means += mean
         low = [m - min(v) for m, v in zip(mean, line.values(), strict=True)]
         high = [max(v) - m for m, v in zip(mean, line.values(), strict=True)]
-        label = None if name is None or by is None else f"{called(by)}: {name}"
+        label = None if name is None or by is None else f"{called(by)}: {short}"
         at, marker = [place[x] for x in line], "osD^v<>PX*"[i % 10]
-        axes.errorbar(at, mean, yerr=[low, high], marker=marker, capsize=3, label=label, **line_style(i))
+        axes.errorbar(at, mean, yerr=[low, high], marker=marker, capsize=3, label=label, **style.line_style(i))
     if numeric and _scale(list(place.values())) == "log":
         axes.set_xscale("log")
     if len(settings) <= 12:
-        axes.set_xticks([place[x] for x in settings], [str(x) for x in settings])
+        axes.set_xticks([place[x] for x in settings], style.told_apart([str(x) for x in settings]))
         axes.minorticks_off()
     if _scale(means) == "log":
-        axes.set_yscale("log")
+        style.log_axis(axes)
     else:
         axes.set_ylim(bottom=0)
     axes.set_xlabel(called(against))
     axes.set_ylabel(keys.axis(metric))
     axes.grid(alpha=0.3)
     if by:
-        axes.legend()
+        style.legend(figure, axes, max(len(points), 2))
+    style.plain_numbers(axes)
     figure.savefig(path)
     plt.close(figure)
