@@ -23,7 +23,8 @@ static struct iscsi_context *connected(void) {
 	iscsi_set_targetname(iscsi, url->target);
 	iscsi_set_session_type(iscsi, ISCSI_SESSION_NORMAL);
 	lun = url->lun;
-	if (iscsi_full_connect_sync(iscsi, url->portal, lun) != 0)
+	/* Without a look whether the unit is ready: it is for the program to ask. */
+	if (iscsi_connect_sync(iscsi, url->portal) != 0 || iscsi_login_sync(iscsi) != 0)
 		return NULL;
 	iscsi_destroy_url(url);
 	return session = iscsi;

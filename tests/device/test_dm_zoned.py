@@ -11,7 +11,7 @@ import json
 import subprocess
 import sys
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 from pathlib import Path
@@ -34,6 +34,10 @@ READ, WRITE, RESET = 0, 1, 8
 # the filter's does not. Where the host takes so many ns before a write, on a busy machine, the drive is served slower.
 SPEEDS = (0.5, 0.25)
 LONG = 8e6
+# The kernel's own figures differ so much from one measurement to the next (184 to 220 resets with `sqlite`) that one
+# alone may be a tenth from the filter's. Then it is measured again and the means are compared: what differs by chance
+# comes nearer to 1 by that, what is wrong does not.
+MEASUREMENTS = 3
 # Which reclaim is given up is chance, and much follows: the filter has some times about those that were measured.
 SHARES = (0.98, 0.99, 1.0, 1.01, 1.02)
 
@@ -243,15 +247,26 @@ def test_the_filter_asks_for_what_the_kernels_target_asks_for(
 ) -> None:
     workload = WORKLOADS[name]
     need("fio", "dmsetup")
-    for speed in SPEEDS:
-        place = tmp_path / str(speed)
-        kernel, waits, zones, conventional = measured(make, place, fast / f"s{speed}", workload, speed)
-        if fmean(waits) < LONG:
-            break
-    ours = [filters(place / f"f{s}", workload, zones, conventional, [wait * s for wait in waits]) for s in SHARES]
-    print(speed, fmean(waits), kernel, *ours, sep="\n")
-    for asked in ours:
-        assert asked.before_reclaim == pytest.approx(kernel.before_reclaim, rel=0.1)
-        assert set(asked.begun) == set(kernel.begun)
-    assert fmean(asked.written for asked in ours) == pytest.approx(kernel.written, rel=0.1)
-    assert fmean(asked.resets for asked in ours) == pytest.approx(kernel.resets, rel=0.1)
+    speeds = iter(SPEEDS)
+    speed = next(speeds)
+    # Of each measurement, what the filter did for what the kernel did: blocks written, and resets.
+    shares: list[tuple[float, float]] = []
+    while len(shares) < MEASUREMENTS and not (shares and about_one(shares)):
+        place = tmp_path / str(len(shares)) / str(speed)
+        kernel, waits, zones, conventional = measured(make, place, fast / f"s{len(shares)}{speed}", workload, speed)
+        if fmean(waits) >= LONG and (slower := next(speeds, None)):
+            speed = slower
+            continue
+        ours = [filters(place / f"f{s}", workload, zones, conventional, [wait * s for wait in waits]) for s in SHARES]
+        print(speed, fmean(waits), kernel, *ours, sep="\n")
+        for asked in ours:
+            assert asked.before_reclaim == pytest.approx(kernel.before_reclaim, rel=0.1)
+            assert set(asked.begun) == set(kernel.begun)
+        written = fmean(asked.written for asked in ours) / kernel.written
+        shares.append((written, fmean(asked.resets for asked in ours) / kernel.resets))
+    assert about_one(shares), shares
+
+
+def about_one(shares: Sequence[tuple[float, float]]) -> bool:
+    """Whether each mean is within a tenth of 1."""
+    return all(abs(fmean(column) - 1) <= 0.1 for column in zip(*shares, strict=True))

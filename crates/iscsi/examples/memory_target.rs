@@ -3,7 +3,7 @@
 //!     memory_target HOST:PORT MIB
 
 use smrlab_iscsi::{Target, listener};
-use smrlab_scsi::{Change, Disk, Done, Extents, Facts, Kind, Modes, Reservations};
+use smrlab_scsi::{Change, Disk, Done, Erasing, Extents, Facts, Kind, Modes, Reservations};
 use smrlab_units::{Blocks, Lba, Zone, ZoneAction};
 use std::error::Error;
 use std::net::TcpListener;
@@ -74,6 +74,11 @@ impl Disk for Memory {
     }
 
     fn zones(&self, _: Lba, _: &mut dyn FnMut(&Zone) -> bool) {}
+
+    fn erase(&self, _: Erasing, _: bool) -> Done {
+        self.bytes.write().unwrap_or_else(|e| e.into_inner()).fill(0);
+        Ok(())
+    }
 
     fn modes(&self) -> Modes {
         Modes::default()

@@ -4,6 +4,7 @@
 //! served device a disk of `smrlab-scsi`, which answers the commands.
 
 pub mod chap;
+mod erasure;
 mod failure;
 pub mod keys;
 pub mod listener;

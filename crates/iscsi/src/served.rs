@@ -1,13 +1,14 @@
 //! A served device as a SCSI disk.
 
 use crate::chap::Secrets;
+use crate::erasure::Erasure;
 use crate::target::Target;
 use parking_lot::{Mutex, RwLock};
 use smrlab_device::config::{StoreKind, Timing};
 use smrlab_device::store::header::replace;
 use smrlab_device::{Device, DeviceError};
 use smrlab_scsi::{
-    Change, Disk, Done, Extents, Facts, Fault, Kind, Modes, Reservations, SelfTest, Sense, Usage,
+    Change, Disk, Done, Erasing, Extents, Facts, Fault, Kind, Modes, Reservations, SelfTest, Sense, Usage,
 };
 use smrlab_stl::Refusal;
 use smrlab_units::{Blocks, Lba, Zone, ZoneAction, ZoneStatistics};
@@ -65,6 +66,7 @@ struct Served {
     kept: Option<PathBuf>,
     /// The last one first.
     tests: Mutex<VecDeque<SelfTest>>,
+    erasure: Erasure,
     /// Held by all that commands do together, and alone by what changes it.
     reservations: RwLock<Reservations>,
     /// Held by writes together, and alone by what reads and then writes.
@@ -105,6 +107,7 @@ impl Served {
             saved: Mutex::new(saved),
             kept,
             tests: Mutex::default(),
+            erasure: Erasure::default(),
             reservations: RwLock::default(),
             writers: RwLock::default(),
         })
@@ -217,6 +220,14 @@ impl Disk for Served {
         }
         *saved = modes;
         Ok(())
+    }
+
+    fn erase(&self, why: Erasing, wait: bool) -> Done {
+        self.erasure.erase(&self.device, why, wait)
+    }
+
+    fn erasing(&self) -> Option<Sense> {
+        self.erasure.told()
     }
 
     fn self_tests(&self) -> Vec<SelfTest> {
@@ -335,6 +346,41 @@ mod tests {
         let text = open().map(|_| ()).unwrap_err().to_string();
         assert!(text.contains("no modes that a host saved"), "{text}");
         std::fs::remove_dir_all(dir).unwrap();
+    }
+
+    /// All blocks of a disk that was erased read as zeroes, and its zones are empty; while it goes on it is not begun again.
+    #[test]
+    fn a_disk_that_was_erased_is_empty() {
+        for layer in
+            ["cmr", "s-block", "zoned,zone=64KiB,conventional=10%", "host-aware,zone=64KiB,conventional=10%"]
+        {
+            for wait in [true, false] {
+                let disk = served(layer);
+                let all = disk.facts().blocks.0;
+                let mut last = Lba(all - 8);
+                disk.zones(Lba(all - 8), &mut |zone| {
+                    last = zone.start;
+                    false
+                });
+                for lba in [Lba(0), last] {
+                    disk.write(lba, &[7; 4096], false).unwrap();
+                }
+                disk.erase(Erasing::Format, wait).unwrap();
+                while let Some(sense) = disk.erasing() {
+                    assert!(!wait && sense.progress.is_some(), "{sense:?}");
+                    std::thread::yield_now();
+                }
+                for lba in [Lba(0), last] {
+                    let mut data = [1; 4096];
+                    disk.read(lba, &mut data).unwrap();
+                    assert_eq!(data, [0; 4096], "{layer} {lba:?}");
+                }
+                disk.zones(last, &mut |zone| {
+                    assert_eq!(zone.pointer, Some(zone.start), "{layer}");
+                    false
+                });
+            }
+        }
     }
 
     /// What a host reads is what it wrote, what is wrong with the device is said in SCSI's words.

@@ -2,7 +2,7 @@
 
 use crate::command::{Answer, Call, Command, Handler, Length, Reserving, Run, Whose};
 use crate::reservations::Access;
-use crate::{Disk, Refused, Sense, blocks, inquiry, log, mode, opcodes, persistent, zones};
+use crate::{Disk, Refused, Sense, blocks, erase, inquiry, log, mode, opcodes, persistent, zones};
 
 const fn no_out(_: &Call<'_>) -> u64 {
     0
@@ -123,6 +123,7 @@ macro_rules! zone {
 static COMMANDS: &[Command] = &[
     free(plain(0x00, &[0x00, 0, 0, 0, 0, 0], nothing)),
     always(asks(0x03, &[0x03, 0x01, 0, 0, 0xff, 0], (4, 1), opcodes::request_sense)),
+    writes(0x04, &[0x04, 0x3f, 0, 0, 0x03, 0], erase::header, erase::format),
     plain(0x08, &[0x08, 0x1f, 0xff, 0xff, 0xff, 0], blocks::read),
     writes(0x0a, &[0x0a, 0x1f, 0xff, 0xff, 0xff, 0], blocks::length, blocks::write),
     always(asks(0x12, &[0x12, 0x01, 0xff, 0xff, 0xff, 0], (3, 2), inquiry::inquiry)),
@@ -144,6 +145,11 @@ static COMMANDS: &[Command] = &[
     Command {
         whose: Whose::Discards,
         ..writes(0x42, &[0x42, 0, 0, 0, 0, 0, 0x3f, 0xff, 0xff, 0], blocks::list, blocks::unmap)
+    },
+    Command {
+        service: Some(0x02),
+        whose: Whose::Thin,
+        ..writes(0x48, &[0x48, 0x82, 0, 0, 0, 0, 0, 0, 0, 0], no_out, erase::sanitize)
     },
     always(asks(0x4d, &[0x4d, 0, 0xff, 0xff, 0, 0xff, 0xff, 0xff, 0xff, 0], (7, 2), log::sense)),
     alters(brings(0x55, &[0x55, 0x11, 0, 0, 0, 0, 0, 0xff, 0xff, 0], mode::list_10, mode::select_10)),
@@ -289,9 +295,17 @@ pub fn execute(disk: &dyn Disk, host: &str, cdb: &[u8], out: &[u8]) -> Result<Ve
     Ok(data)
 }
 
-/// Fails where a host stopped the disk or protected it against what a command does.
+/// Fails where a host stopped the disk or protected it against what a command does, and where it is being erased.
 fn able(command: &Command, disk: &dyn Disk) -> Result<(), Sense> {
     let modes = disk.modes();
+    // INQUIRY, REPORT LUNS and REQUEST SENSE are answered all the same; an erasure that failed is done again.
+    let answered = matches!(command.code, 0x03 | 0x12 | 0xa0);
+    if let Some(sense) = disk.erasing()
+        && !answered
+        && (sense.key == Sense::FORMATTING.key || !matches!(command.code, 0x04 | 0x48))
+    {
+        return Err(sense);
+    }
     // All that read or write the medium, and TEST UNIT READY; modes are looked at and changed without it.
     let of_modes = matches!(command.code, 0x15 | 0x1a | 0x55 | 0x5a);
     let medium = matches!(command.access, Access::Reads | Access::Writes) && !of_modes || command.code == 0;

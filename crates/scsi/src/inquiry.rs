@@ -115,8 +115,8 @@ fn limits(facts: &Facts) -> Vec<u8> {
 fn characteristics(facts: &Facts) -> Vec<u8> {
     let mut data = vec![0; 60];
     data[0..2].copy_from_slice(&facts.rpm.unwrap_or(0).to_be_bytes());
-    // A form factor of 3.5 inches.
-    data[3] = 0x02;
+    // A form factor of 3.5 inches. WABEREQ where blocks are erased by SANITIZE: they can be read behind it.
+    data[3] = 0x02 | if facts.discards && facts.zones().is_none() { 0x40 } else { 0 };
     // ZONED.
     data[4] = match facts.kind {
         Kind::HostAware(_) => 0x10,

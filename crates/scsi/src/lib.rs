@@ -7,6 +7,7 @@ pub mod ask;
 mod blocks;
 mod command;
 mod commands;
+mod erase;
 mod inquiry;
 mod log;
 mod mode;
@@ -118,6 +119,28 @@ pub struct SelfTest {
     pub minutes: u32,
 }
 
+/// Why a disk is erased.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Erasing {
+    /// FORMAT UNIT.
+    Format,
+    /// SANITIZE.
+    Sanitize,
+}
+
+impl Erasing {
+    /// What is told of it while it goes on, `progress` 65536ths of it done.
+    pub fn going_on(self, progress: u16) -> Sense {
+        let sense = if self == Self::Format { Sense::FORMATTING } else { Sense::SANITIZING };
+        Sense { progress: Some(progress), ..sense }
+    }
+
+    /// What is told when it failed.
+    pub fn failed(self) -> Sense {
+        if self == Self::Format { Sense::FORMAT_FAILED } else { Sense::SANITIZE_FAILED }
+    }
+}
+
 /// Why a disk did not do something, and at which block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fault {
@@ -197,6 +220,18 @@ pub trait Disk {
 
     /// The zones from the one with `from` on, in order, until `out` answers `false`.
     fn zones(&self, from: Lba, out: &mut dyn FnMut(&Zone) -> bool);
+
+    /// Erases the disk: all blocks read as zeroes, and all zones that have a write pointer and do not fail are empty. With `wait` it is done on return,
+    /// otherwise it goes on behind it, and may fail behind it.
+    ///
+    /// # Errors
+    /// What the host is told.
+    fn erase(&self, why: Erasing, wait: bool) -> Done;
+
+    /// What a host is told of an erasure that is going on, or failed.
+    fn erasing(&self) -> Option<Sense> {
+        None
+    }
 
     /// What it counted of its zones; `None`: nothing, or it has none.
     fn zone_statistics(&self) -> Option<ZoneStatistics> {

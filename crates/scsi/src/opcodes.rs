@@ -89,8 +89,9 @@ pub(crate) fn report_luns(call: &Call<'_>) -> Answer {
     }
 }
 
-/// REQUEST SENSE: sense comes with each command, so there is none left; a disk that is stopped says so.
+/// REQUEST SENSE: sense comes with each command, so there is none left; a disk that is stopped says so, one that is being erased how far that is.
 pub(crate) fn request_sense(call: &Call<'_>) -> Answer {
     let sense = if call.disk.modes().stopped { Sense::STOPPED } else { Sense::NONE };
+    let sense = call.disk.erasing().unwrap_or(sense);
     Ok(sense.data(call.byte(1) & 1 != 0))
 }

@@ -11,11 +11,13 @@ pub struct Sense {
     pub block: Option<u64>,
     /// The byte of the CDB that is at fault.
     pub field: Option<u16>,
+    /// How much is done of what the disk is at, in 65536ths.
+    pub progress: Option<u16>,
 }
 
 /// A sense key with a code.
 const fn sense(key: u8, asc: u8, ascq: u8) -> Sense {
-    Sense { key, code: [asc, ascq], block: None, field: None }
+    Sense { key, code: [asc, ascq], block: None, field: None, progress: None }
 }
 
 impl Sense {
@@ -25,6 +27,14 @@ impl Sense {
     pub const NONE: Self = sense(0x0, 0x00, 0x00);
     /// The disk is stopped: a command has to start it.
     pub const STOPPED: Self = sense(0x2, 0x04, 0x02);
+    /// The disk is being formatted.
+    pub const FORMATTING: Self = sense(0x2, 0x04, 0x04);
+    /// The disk is being sanitized.
+    pub const SANITIZING: Self = sense(0x2, 0x04, 0x1b);
+    /// Formatting failed: the disk has to be formatted again.
+    pub const FORMAT_FAILED: Self = sense(0x3, 0x31, 0x00);
+    /// Sanitizing failed: the disk has to be sanitized again.
+    pub const SANITIZE_FAILED: Self = sense(0x3, 0x31, 0x03);
     /// The medium cannot give the data back.
     pub const UNRECOVERED_READ: Self = sense(0x3, 0x11, 0x00);
     /// The medium does not take the data.
@@ -104,12 +114,15 @@ impl Sense {
             out[0] |= 0x80;
             out[3..7].copy_from_slice(&block.to_be_bytes());
         }
-        if let Some(byte) = self.field {
-            // SKSV, and C/D: the field is in the CDB.
-            out[15] = 0xc0;
-            out[16..18].copy_from_slice(&byte.to_be_bytes());
-        }
+        out[15..18].copy_from_slice(&self.specific().unwrap_or_default());
         out
+    }
+
+    /// The bytes that mean something by the sense key: which field, with C/D (it is in the CDB), or how far; SKSV.
+    fn specific(&self) -> Option<[u8; 3]> {
+        let (flags, n) = self.field.map(|n| (0xc0, n)).or(self.progress.map(|n| (0x80, n)))?;
+        let [high, low] = n.to_be_bytes();
+        Some([flags, high, low])
     }
 
     /// Sense data in one of its formats.
@@ -124,9 +137,10 @@ impl Sense {
             out.extend([0x00, 0x0a, 0x80, 0]);
             out.extend(block.to_be_bytes());
         }
-        if let Some(byte) = self.field {
-            let [high, low] = byte.to_be_bytes();
-            out.extend([0x02, 0x06, 0, 0, 0xc0, high, low, 0]);
+        if let Some(specific) = self.specific() {
+            out.extend([0x02, 0x06, 0, 0]);
+            out.extend(specific);
+            out.push(0);
         }
         out[7] = (out.len() - 8) as u8;
         out
@@ -145,6 +159,9 @@ mod tests {
         assert_eq!(about[..8], [0xf0, 0, 3, 1, 2, 3, 4, 10]);
         assert_eq!(Sense::UNRECOVERED_READ.about(1 << 32).fixed()[..8], [0x70, 0, 3, 0, 0, 0, 0, 10]);
         assert_eq!(Sense::at_field(14).fixed()[12..], [0x24, 0, 0, 0xc0, 0, 14]);
+        let half = Sense { progress: Some(0x8001), ..Sense::FORMATTING };
+        assert_eq!(half.fixed()[12..], [0x04, 0x04, 0, 0x80, 0x80, 1]);
+        assert_eq!(half.descriptors(), [0x72, 2, 4, 4, 0, 0, 0, 8, 2, 6, 0, 0, 0x80, 0x80, 1, 0]);
     }
 
     /// The list of T10, by number, for what drives with zones refuse.

@@ -13,7 +13,7 @@ use smrlab_iscsi::Target;
 use smrlab_iscsi::login::login;
 use smrlab_iscsi::pdu::{self, Digests, NO_TAG, Pdu, opcode};
 use smrlab_iscsi::session::{Session, Wire};
-use smrlab_scsi::{Change, Disk, Done, Extents, Facts, Kind, Modes, Reservations};
+use smrlab_scsi::{Change, Disk, Done, Erasing, Extents, Facts, Kind, Modes, Reservations};
 use smrlab_units::{Blocks, Lba, Zone, ZoneAction};
 use std::io::Read;
 use std::ops::Range;
@@ -63,6 +63,11 @@ impl Disk for Memory {
     }
 
     fn extents(&self, _: Lba, _: &mut Extents<'_>) -> Done {
+        Ok(())
+    }
+
+    fn erase(&self, _: Erasing, _: bool) -> Done {
+        self.1.lock().unwrap().fill(0);
         Ok(())
     }
 

@@ -43,6 +43,10 @@ impl Disk for &'static Gated {
         self.0.extents(lba, out)
     }
 
+    fn erase(&self, why: Erasing, wait: bool) -> Done {
+        self.0.erase(why, wait)
+    }
+
     fn modes(&self) -> Modes {
         self.0.modes()
     }

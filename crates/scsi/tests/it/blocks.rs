@@ -1,7 +1,7 @@
 //! Reads, writes, comparisons, unmapping.
 
 use crate::disk::Memory;
-use smrlab_scsi::{Sense, data_out};
+use smrlab_scsi::{Erasing, Sense, data_out};
 
 fn filled(n: usize) -> Vec<u8> {
     (0..n).map(|i| (i / 7) as u8).collect()
@@ -93,7 +93,7 @@ fn reserved_bits_and_unknown_commands_are_refused() {
     let mut read = cdb(0x28, 0, 0, 1);
     read[9] = 0x04;
     assert_eq!(disk.ask(&read), field(9));
-    for code in [0x01, 0x04, 0x56, 0x57, 0x7f, 0x94, 0x95, 0xff] {
+    for code in [0x01, 0x07, 0x56, 0x57, 0x7f, 0x94, 0x95, 0xff] {
         assert_eq!(disk.ask(&[code; 16]), Err(Sense::INVALID_OPCODE), "{code:#x}");
     }
     assert_eq!(disk.ask(&[]), Err(Sense::INVALID_OPCODE));
@@ -298,6 +298,48 @@ fn a_disk_that_is_stopped_is_flushed_and_waits_to_be_started() {
     // Nothing is ejected, and there are no other power conditions.
     for byte in [0x02, 0x03, 0x10, 0x30, 0xb0] {
         assert_eq!(disk.ask(&[0x1b, 0, 0, 0, byte, 0]).unwrap_err().field, Some(4));
+    }
+}
+
+#[test]
+fn a_disk_is_formatted_and_sanitized_while_the_host_waits_or_not() {
+    use Erasing::{Format, Sanitize};
+    let disk = Memory::new(1024, 512);
+    let format = |flags: u8, ffmt: u8, list: &[u8]| disk.tell(&[0x04, flags, 0, 0, ffmt, 0], list);
+    let sanitize = |how: u8| disk.ask(&[0x48, how, 0, 0, 0, 0, 0, 0, 0, 0]);
+    // Without a list, with a short one and a long one, with IMMED, FOV and DCRT, FFMT.
+    format(0x00, 0, &[]).unwrap();
+    format(0x18, 1, &[0, 0x02, 0, 0]).unwrap();
+    format(0x30, 0, &[0, 0xa0, 0, 0, 0, 0, 0, 0]).unwrap();
+    assert_eq!((sanitize(0x02), sanitize(0x82)), (Ok(Vec::new()), Ok(Vec::new())));
+    let all = [(Format, true), (Format, false), (Format, true), (Sanitize, true), (Sanitize, false)];
+    assert_eq!(disk.erased.take(), all);
+    for list in [[1, 0, 0, 0], [0, 0x20, 0, 0], [0, 0x88, 0, 0], [0, 0x01, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]]
+    {
+        assert_eq!(format(0x10, 0, &list), Err(Sense::INVALID_LIST), "{list:?}");
+    }
+    for list in [[0, 0, 0, 1, 0, 0, 0, 0], [0, 0, 0, 0, 1, 0, 0, 0], [0, 0, 0, 0, 0, 0, 0, 8]] {
+        assert_eq!(format(0x30, 0, &list), Err(Sense::INVALID_LIST), "{list:?}");
+    }
+    assert_eq!(format(0x10, 0, &[0; 3]), Err(Sense::LIST_LENGTH));
+    assert_eq!(format(0x00, 2, &[]).unwrap_err().field, Some(4));
+    // Overwriting, keys that are forgotten, the way out of a failure, ZNR, AUSE.
+    assert_eq!([0x01, 0x03, 0x1f, 0x42, 0x22].map(|how| sanitize(how).unwrap_err().field), [Some(1); 5]);
+    assert_eq!(Memory::zoned().ask(&[0x48, 2, 0, 0, 0, 0, 0, 0, 0, 0]), Err(Sense::INVALID_OPCODE));
+    assert!(disk.erased.take().is_empty());
+    // Meanwhile, and where it failed.
+    let sense = || disk.ask(&[0x03, 0, 0, 0, 18, 0]).unwrap();
+    for (why, code) in [(Format, [0x04, 0x04]), (Sanitize, [0x04, 0x1b])] {
+        let going_on = why.going_on(0x1234);
+        disk.erasing.set(Some(going_on));
+        for cdb in [cdb(0x28, 0, 0, 1), vec![0; 6], vec![0x04, 0, 0, 0, 0, 0], vec![0x1b, 0, 0, 0, 1, 0]] {
+            assert_eq!(disk.ask(&cdb), Err(going_on), "{cdb:x?}");
+        }
+        assert_eq!((&sense()[12..14], &sense()[15..]), (&code[..], &[0x80, 0x12, 0x34][..]));
+        assert!(disk.ask(&[0x12, 0, 0, 0, 9, 0]).is_ok());
+        disk.erasing.set(Some(why.failed()));
+        assert_eq!((disk.ask(&cdb(0x28, 0, 0, 1)), sense()[2]), (Err(why.failed()), 3));
+        assert_eq!((format(0x00, 0, &[]), sanitize(0x02)), (Ok(Vec::new()), Ok(Vec::new())));
     }
 }
 

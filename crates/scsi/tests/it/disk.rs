@@ -1,8 +1,8 @@
 //! A disk in memory: bytes, and zones as they are put there, which do nothing but take what they are told.
 
 use smrlab_scsi::{
-    Change, Disk, Done, Extents, Facts, Kind, Modes, Refused, Reservations, SelfTest, Sense, Usage, data_out,
-    execute,
+    Change, Disk, Done, Erasing, Extents, Facts, Kind, Modes, Refused, Reservations, SelfTest, Sense, Usage,
+    data_out, execute,
 };
 use smrlab_units::{
     Blocks, Lba, PreferredZones, Zone, ZoneAction, ZoneCondition, ZoneKind, ZoneLimits, ZoneStatistics,
@@ -33,6 +33,9 @@ pub(crate) struct Memory {
     pub modes: Cell<Modes>,
     pub saved: Cell<Option<Modes>>,
     pub self_tests: RefCell<Vec<SelfTest>>,
+    /// Erasures, and whether the host waited for them.
+    pub erased: RefCell<Vec<(Erasing, bool)>>,
+    pub erasing: Cell<Option<Sense>>,
     pub reservations: RefCell<Reservations>,
     /// FUA of the writes.
     pub fua: RefCell<Vec<bool>>,
@@ -65,6 +68,8 @@ impl Memory {
             modes: Cell::default(),
             saved: Cell::default(),
             self_tests: RefCell::default(),
+            erased: RefCell::default(),
+            erasing: Cell::default(),
             reservations: RefCell::default(),
             fua: RefCell::default(),
             flushes: Cell::new(0),
@@ -186,6 +191,16 @@ impl Disk for Memory {
         self.done()?;
         self.saved.set(Some(modes));
         Ok(())
+    }
+
+    fn erase(&self, why: Erasing, wait: bool) -> Done {
+        self.done()?;
+        self.erased.borrow_mut().push((why, wait));
+        Ok(())
+    }
+
+    fn erasing(&self) -> Option<Sense> {
+        self.erasing.get()
     }
 
     fn self_tests(&self) -> Vec<SelfTest> {

@@ -29,6 +29,7 @@ type Row = (&'static str, bool, Of, Kept, bool);
 const ROWS: &[Row] = &[
     ("00 00 00 00 00 00", false, Of::All, Asks, false),
     ("03 01 00 00 ff 00", false, Of::All, Always, false),
+    ("04 3f 00 00 03 00", false, Of::All, Writes, true),
     ("08 1f ff ff ff 00", false, Of::All, Reads, false),
     ("0a 1f ff ff ff 00", false, Of::All, Writes, true),
     ("12 01 ff ff ff 00", false, Of::All, Always, false),
@@ -48,6 +49,7 @@ const ROWS: &[Row] = &[
     ("37 00 1f 00 00 00 00 ff ff 00", false, Of::All, Reads, false),
     ("41 08 ff ff ff ff 3f ff ff 00", false, Of::All, Writes, true),
     ("42 00 00 00 00 00 3f ff ff 00", false, Of::Discards, Writes, true),
+    ("48 82 00 00 00 00 00 00 00 00", true, Of::Thin, Writes, true),
     ("4d 00 ff ff 00 ff ff ff ff 00", false, Of::All, Always, false),
     ("55 11 00 00 00 00 00 ff ff 00", false, Of::All, Writes, false),
     ("5a 18 ff ff 00 00 00 ff ff 00", false, Of::All, Reads, false),
@@ -120,7 +122,7 @@ fn a_disk_has_these_commands_with_these_bits_and_no_others() {
         let mut listed = Vec::new();
         for row in ROWS.iter().filter(|row| knows(row.2)) {
             let (usage, (name, service, ..)) = (bytes(row.0), row);
-            let action = if *service { usage[1] } else { 0 };
+            let action = if *service { usage[1] & 0x1f } else { 0 };
             listed.extend([usage[0], 0, 0, action, 0, u8::from(*service), 0, usage.len() as u8]);
             let said = disk.ask(&[0xa3, 0x0c, 3, usage[0], 0, action, 0, 0, 0, 255, 0, 0]).unwrap();
             assert_eq!(said, [&[0, 3, 0, usage.len() as u8], &usage[..]].concat(), "{name}");
