@@ -4,26 +4,34 @@
 //! cannot be written, and each that is joined with another gives them back. Rows that move go to the first rows of
 //! their pool that can be written: what was not updated for long gathers there.
 
+use super::space::Segment;
 use super::{Smart, records};
 use crate::parts::rows::{At, Span};
 use crate::{Cause, Plan};
 use smrlab_units::Blocks;
 use std::ops::Range;
 
-/// So many runs of used rows are looked at, and the cheapest is taken; more where none of them can be.
+/// So many runs of used rows are looked at, and the cheapest to move is taken; more where none of them can be.
 const LOOKED_AT: usize = 256;
 
-/// Runs that would move together, and what that costs: the cheapest is the least.
+/// A run of used rows.
+struct Run {
+    rows: Range<u64>,
+    /// Free rows right before it that cannot be written.
+    useless_before: u64,
+}
+
+/// Used rows, and the gaps between them, that would move together so that more rows can be written.
 struct Candidate {
-    runs: Vec<Range<u64>>,
+    span: Range<u64>,
     cost: Cost,
 }
 
-/// Of moving runs of rows.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+/// Of moving rows: the cheapest is the least.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Cost {
-    /// Some have to go to the gap behind them, which then ends later but is not joined with the one before.
-    stays_apart: bool,
+    /// Some of them have to go to the gap behind, which then ends later but is not joined with the one before.
+    fills_gap_behind: bool,
     rows: u64,
 }
 
@@ -31,12 +39,12 @@ impl Smart {
     /// Gathers free rows until the pool has its reserve again.
     pub(super) fn gather(&mut self, pool: usize, plan: &mut Plan) {
         while !self.space.has_reserve(pool) {
-            let runs = self.cheapest(pool).expect("more rows are free than gaps can make useless");
+            let span = self.cheapest(pool).expect("more rows are free than gaps can make useless").span;
             let (first, mut moved) = (plan.ops().len(), 0);
-            let behind = runs.last().map_or(0, |run| run.end);
-            let behind = self.space.used().next_set(behind).unwrap_or(u64::MAX);
+            let behind = self.space.used().next_set(span.end).unwrap_or(u64::MAX);
             // In ascending order: the gap before grows by each of them, and takes those behind.
-            for row in runs.into_iter().flatten() {
+            let rows: Vec<u64> = self.space.used().runs_in(span).flatten().collect();
+            for row in rows {
                 let target = self.space.row_outside(pool, row..behind).expect("a reserve of rows is kept");
                 moved += self.move_row(pool, row, target, plan);
             }
@@ -63,81 +71,72 @@ impl Smart {
         self.live.set().count_in(lbas)
     }
 
-    /// The runs of used rows that are cheapest to move so that more rows can be written, from the cursor on.
-    fn cheapest(&self, pool: usize) -> Option<Vec<Range<u64>>> {
+    /// The cheapest rows to move, from the cursor on.
+    fn cheapest(&self, pool: usize) -> Option<Candidate> {
         let of = self.space.pool(pool);
         let start = self.space.segment_at(pool, of.cursor).unwrap_or_else(|next| next);
-        let (mut best, mut seen): (Option<Candidate>, usize) = (None, 0);
-        for i in 0..of.segments.len() {
-            self.look_at(pool, &of.segments[(start + i) % of.segments.len()], &mut best, &mut seen);
-            if seen >= LOOKED_AT && best.is_some() {
+        let segments = of.segments.iter().cycle().skip(start).take(of.segments.len());
+        let mut best: Option<Candidate> = None;
+        for (i, candidate) in segments.flat_map(|segment| self.candidates(pool, segment)).enumerate() {
+            if let Some(one) = candidate
+                && best.as_ref().is_none_or(|best| one.cost < best.cost)
+            {
+                best = Some(one);
+            }
+            if i + 1 >= LOOKED_AT && best.is_some() {
                 break;
             }
         }
-        best.map(|b| b.runs)
+        best
     }
 
-    /// Looks at the runs of a segment, with the gaps before and behind each.
-    fn look_at(
-        &self,
-        pool: usize,
-        segment: &super::space::Segment,
-        best: &mut Option<Candidate>,
-        seen: &mut usize,
-    ) {
-        let most = self.space.width - 1;
-        // Runs so far, each with as many rows of the gap before it as are lost there.
-        let mut runs: Vec<(u64, Range<u64>)> = Vec::new();
-        let mut gap_start = segment.rows.start;
-        let mut used = self.space.used().runs_in(segment.rows.clone()).peekable();
-        while let Some(run) = used.next() {
-            *seen += 1;
+    /// For each run of used rows of a segment, what would join the gap behind it with one before.
+    fn candidates(&self, pool: usize, segment: &Segment) -> impl Iterator<Item = Option<Candidate>> {
+        let useless = move |gap: u64| gap.min(self.space.width - 1);
+        let Segment { rows, bound, .. } = segment.clone();
+        let mut used = self.space.used().runs_in(rows.clone()).peekable();
+        let (mut runs, mut gap_start) = (Vec::new(), rows.start);
+        std::iter::from_fn(move || {
+            let run = used.next()?;
             let end = run.end;
-            runs.push((most.min(run.start - gap_start), run));
+            runs.push(Run { useless_before: useless(run.start - gap_start), rows: run });
             gap_start = end;
-            let next = used.peek().map_or(segment.rows.end, |next| next.start);
-            // Nothing needs a distance from the edge.
-            let at_edge = used.peek().is_none() && segment.rows.end == segment.bound;
-            let lost = if at_edge { most } else { most.min(next - end) };
-            self.look_back(pool, &runs, (lost, end..next), best);
-            if *seen >= LOOKED_AT && best.is_some() {
-                return;
-            }
-        }
+            let behind = end..used.peek().map_or(rows.end, |next| next.start);
+            // Nothing needs a distance from the edge: joined with another gap, the last one gives back all that is useless.
+            let at_edge = behind.end == bound;
+            let useless_behind = useless(if at_edge { u64::MAX } else { behind.end - end });
+            Some(self.joined(pool, &runs, behind, useless_behind))
+        })
     }
 
-    /// Looks at the last run, or as many of the last ones as have to move together so that the gap before them, with `lost` useless rows
-    /// behind them, can be written.
-    fn look_back(
+    /// The last run, or as many of the last ones as have to move together: each gap that is joined gives back its useless rows,
+    /// and one gap may have `W - 1` of them.
+    fn joined(
         &self,
         pool: usize,
-        runs: &[(u64, Range<u64>)],
-        (mut lost, behind): (u64, Range<u64>),
-        best: &mut Option<Candidate>,
-    ) {
-        let mut rows = 0;
-        for (i, (gap, run)) in runs.iter().enumerate().rev() {
-            (lost, rows) = (lost + gap, rows + run.end - run.start);
-            let cheaper = |cost: &Cost| best.as_ref().is_none_or(|best| *cost < best.cost);
-            if lost >= self.space.width {
-                if let Some(cost) = self.cost(pool, *gap, rows, behind).filter(cheaper) {
-                    let runs = runs[i..].iter().map(|(_, run)| run.clone()).collect();
-                    *best = Some(Candidate { runs, cost });
-                }
-                return;
-            }
-            if !cheaper(&Cost { stays_apart: false, rows }) {
-                return;
+        runs: &[Run],
+        behind: Range<u64>,
+        useless_behind: u64,
+    ) -> Option<Candidate> {
+        let (mut rows, mut useless) = (0, useless_behind);
+        for run in runs.iter().rev() {
+            rows += run.rows.end - run.rows.start;
+            useless += run.useless_before;
+            if useless >= self.space.width {
+                let span = run.rows.start..behind.start;
+                let cost = self.cost(pool, rows, run.useless_before, behind)?;
+                return Some(Candidate { span, cost });
             }
         }
+        None
     }
 
-    /// What it costs to move so many rows, which have a gap with `lost` useless rows before and one behind; none if the pool runs
-    /// out of rows to write on the way: until the gap before is `W` rows wide, what moves gives nothing back.
-    fn cost(&self, pool: usize, lost: u64, rows: u64, behind: Range<u64>) -> Option<Cost> {
-        let needed = rows.min(self.space.width - lost);
+    /// What it costs to move so many rows; `None`: the pool runs out of rows to write on the way.
+    fn cost(&self, pool: usize, rows: u64, useless_before: u64, behind: Range<u64>) -> Option<Cost> {
+        // Until the gap before is `W` rows wide, what moves gives nothing back.
+        let needed = rows.min(self.space.width - useless_before);
         let writable = self.space.pool(pool).writable;
         let elsewhere = writable - self.space.writable_in(behind);
-        (needed <= writable).then_some(Cost { stays_apart: needed > elsewhere, rows })
+        (needed <= writable).then_some(Cost { fills_gap_behind: needed > elsewhere, rows })
     }
 }
