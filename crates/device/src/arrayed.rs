@@ -16,16 +16,14 @@ use crate::error::{DeviceError, Result};
 use crate::ledger::{Found, Ledger};
 use crate::medium::{Begun, Medium, with_gaps};
 use crate::members::Members;
-use crate::plan_bytes::Bytes;
 use crate::stats::Events;
-use crate::store::Store;
 use crate::table::{Next, Requests, Server, Table};
 use member_bytes::MemberBytes;
 use parking_lot::MutexGuard;
 use serde_json::{Value, json};
-use smrlab_array::{BuiltArray, Capabilities, EventLoop, Health, Member, MemberId, Records, Schedule};
+use smrlab_array::{BuiltArray, EventLoop, Health, Member, MemberId, Records};
 use smrlab_drive::Drive;
-use smrlab_stl::{Counted, HostBuffer, HostRequest, zones_of};
+use smrlab_stl::{Counted, HostBuffer, HostRequest};
 use smrlab_units::{Blocks, Lba, SimTime};
 use ssd::SsdBytes;
 use status::taken_up;
@@ -75,6 +73,20 @@ impl LockedArray {
     /// Disks that take part.
     fn alive(&self) -> impl Iterator<Item = usize> {
         (0..self.bytes.disks.len()).filter(|d| self.health(*d) != Health::Dead)
+    }
+
+    /// Brings the array to where it was; disks that are `missing` die.
+    fn recover(&mut self, found: &Found, missing: Vec<MemberId>) -> Result<()> {
+        self.call(|c, bytes| c.recover(&found.records, found.stop, bytes));
+        let (ledger, events) = (self.bytes.ledger.clone(), self.bytes.events.clone());
+        taken_up(found.stop, ledger.as_deref(), &events)?;
+        for member in missing {
+            if self.health(member.at()) != Health::Dead {
+                events.push("disk-failed", None, format!("the store of disk {} is missing", member.0));
+                self.call(|c, bytes| c.fail(SimTime::ZERO, member, bytes));
+            }
+        }
+        ledger.filter(|_| !found.formed).map_or(Ok(()), |ledger| ledger.formed())
     }
 
     /// Does some of the work that is due and that no request waits for; answers whether there may be more.
@@ -133,9 +145,7 @@ pub struct Arrayed {
     ledger: Option<Arc<Ledger>>,
     events: Arc<Events>,
     members: Members,
-    array: String,
     layer: String,
-    capabilities: Capabilities,
     survives_cut: bool,
     discards: bool,
     blocks: u64,
@@ -153,67 +163,30 @@ impl Arrayed {
         (ledger, found): (Option<Ledger>, Found),
         events: Arc<Events>,
     ) -> Result<Self> {
-        let chosen = &members.chosen;
-        let capabilities = chosen.capabilities();
-        let (mut discards, mut survives_cut) = (true, capabilities.survives_cut);
-        let ssds: Vec<_> =
-            (0..).zip(ssds).map(|(i, ssd)| members.ssd(i, ssd, found.formed)).collect::<Result<_>>()?;
-        let (mut bytes, mut drives, mut missing, mut layer) =
-            (Vec::new(), Vec::new(), Vec::new(), String::new());
-        for (i, disk) in disks.into_iter().enumerate() {
-            let own = disk.drive.built.capabilities;
-            discards &= own.discards;
-            // Drives with zones promise it of what lies below their write pointers, which is enough here.
-            let zoned = chosen.keeps_zones() && !zones_of(&*disk.drive.built.layer).is_empty();
-            survives_cut &= own.survives_cut || zoned;
-            if disk.fresh && found.formed {
-                missing.push(MemberId(i as u32));
-            }
-            layer.clone_from(&disk.drive.built.resolved);
-            let (drive, own) = disk.start()?;
-            drives.push(drive);
-            bytes.push(own);
-        }
-        let discards = chosen.discards(discards);
-        let (ssds, on_ssds): (Vec<_>, Vec<_>) = ssds.into_iter().unzip();
+        let ssds = (0..).zip(ssds).map(|(i, ssd)| members.ssd(i, ssd, found.formed));
+        let (ssds, on_ssds): (Vec<_>, Vec<_>) = ssds.collect::<Result<_>>()?;
+        let layer = disks.last().map(|disk| disk.drive.built.resolved.clone()).unwrap_or_default();
+        let (survives_cut, discards) = (members.survive_cut(&disks), members.discard(&disks));
+        let missing = (0..).zip(&disks).filter(|(_, disk)| disk.fresh && found.formed);
+        let missing: Vec<_> = missing.map(|(i, _)| MemberId(i)).collect();
+        let started: Result<(Vec<_>, Vec<_>)> = disks.into_iter().map(Opened::start).collect();
+        let (mut drives, on_disks) = started?;
         if let Some(ledger) = &ledger {
-            bytes.iter().try_for_each(|disk: &Bytes| disk.medium.sync().map(drop))?;
-            on_ssds.iter().try_for_each(|ssd: &Arc<dyn Store>| ssd.sync())?;
+            on_disks.iter().try_for_each(|disk| disk.medium.sync().map(drop))?;
+            on_ssds.iter().try_for_each(|ssd| ssd.sync())?;
             ledger.opened()?;
         }
         drives.extend(ssds.into_iter().map(Member::Ssd));
         let ledger = ledger.map(Arc::new);
         let blocks = array.host_blocks().0;
-        let Schedule { timeout, buses, .. } = chosen.schedule.clone();
-        let schedule = Schedule { timeout, buses, ..Schedule::default() };
-        let event_loop = EventLoop::new(array, drives, Vec::new(), schedule, true).records_wait();
+        let chosen = &members.chosen;
+        let event_loop =
+            EventLoop::new(array, drives, Vec::new(), chosen.schedule.clone(), true).records_wait();
         let event_loop = if members.by_step { event_loop.background_by_step() } else { event_loop };
-        let bytes =
-            MemberBytes::new((bytes, on_ssds), ledger.clone(), events.clone(), capabilities.losses > 0);
-        let bytes = MemberBytes { nested: chosen.is_nested(), ..bytes };
+        let bytes = MemberBytes::new((on_disks, on_ssds), ledger.clone(), events.clone(), chosen);
         let mut state = LockedArray { event_loop, bytes, timed: members.timed(), before: Counted::default() };
-        state.call(|c, bytes| c.recover(&found.records, found.stop, bytes));
-        taken_up(found.stop, ledger.as_deref(), &events)?;
-        missing.retain(|m| state.health(m.at()) != Health::Dead);
-        for member in missing {
-            events.push("disk-failed", None, format!("the store of disk {} is missing", member.0));
-            state.call(|c, bytes| c.fail(SimTime::ZERO, member, bytes));
-        }
-        if let Some(ledger) = ledger.as_ref().filter(|_| !found.formed) {
-            ledger.formed()?;
-        }
-        Ok(Self {
-            table: Table::new(state),
-            ledger,
-            events,
-            array: members.chosen.resolved.clone(),
-            members,
-            layer,
-            capabilities,
-            survives_cut,
-            discards,
-            blocks,
-        })
+        state.recover(&found, missing)?;
+        Ok(Self { table: Table::new(state), ledger, events, members, layer, survives_cut, discards, blocks })
     }
 
     /// How many disks it has.
@@ -291,8 +264,11 @@ impl Arrayed {
     /// When the disk is not dead, or what was on it cannot be rebuilt.
     pub fn replace(&self, clock: &ModelClock, disk: u64) -> Result<Value> {
         let at = self.disk(disk)?;
-        if self.capabilities.losses == 0 {
-            let text = format!("{} has no redundancy: what was on disk {disk} is lost", self.array);
+        if self.members.chosen.capabilities().losses == 0 {
+            let text = format!(
+                "{} has no redundancy: what was on disk {disk} is lost",
+                self.members.chosen.resolved
+            );
             return Err(DeviceError::input(text + "; create the device anew"));
         }
         let mut state = self.table.lock();

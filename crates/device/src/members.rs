@@ -8,6 +8,7 @@ use crate::machine::Machine;
 use crate::store::header::{Header, StoreDir, fresh_id};
 use crate::store::{Locked, Memory, Sparse, Store};
 use smrlab_array::{Chosen, Ssd};
+use smrlab_drive::Assembled;
 use smrlab_stl::zones_of;
 use smrlab_units::{Blocks, SimTime};
 use std::path::{Path, PathBuf};
@@ -48,6 +49,25 @@ impl Members {
     /// Where the maps of the disks' layers are.
     pub(crate) fn metadata(&self) -> &str {
         &self.config.metadata
+    }
+
+    /// Whether the array writes the zones of a disk in order.
+    fn writes_zones_of(&self, drive: &Assembled) -> bool {
+        self.chosen.keeps_zones() && !zones_of(&*drive.built.layer).is_empty()
+    }
+
+    /// Whether what these disks hold survives a loss of power.
+    pub(crate) fn survive_cut(&self, disks: &[Opened]) -> bool {
+        // Drives with zones promise it of what lies below their write pointers, which is enough here.
+        let survives = |Opened { drive, .. }: &Opened| {
+            drive.built.capabilities.survives_cut || self.writes_zones_of(drive)
+        };
+        self.chosen.capabilities().survives_cut && disks.iter().all(survives)
+    }
+
+    /// Whether the array passes discards on to these disks.
+    pub(crate) fn discard(&self, disks: &[Opened]) -> bool {
+        self.chosen.discards(disks.iter().all(|disk| disk.drive.built.capabilities.discards))
     }
 
     /// The SSD of this number: how long it takes, and where its bytes are. `formed`: it was there before.
@@ -104,8 +124,7 @@ impl Members {
         let layer = self.chosen.layer_of(disk, &self.config.layer).to_owned();
         let config = Config { seed, store, layer, ..self.config.clone() };
         let drive = disk::assembled(&config, self.medium)?;
-        let zoned = self.chosen.keeps_zones() && !zones_of(&*drive.built.layer).is_empty();
-        if !drive.built.capabilities.keeps_data && !zoned {
+        if !drive.built.capabilities.keeps_data && !self.writes_zones_of(&drive) {
             let text = format!("the disks of an array must keep their data, which {} does not", config.layer);
             return Err(DeviceError::input(
                 text + ": give --layer cmr, s-block, disk-cache, ... (smrlab list layers)",

@@ -9,7 +9,9 @@ use crate::stats::Events;
 use crate::store::Store;
 use crate::table::{Requests, part};
 use smrlab_array::plan::Outcome;
-use smrlab_array::{ArrayObserver, Done, End, MemberId, MemberOp, MemberPlan, OpPart, Staging, Ticket};
+use smrlab_array::{
+    ArrayObserver, Chosen, Done, End, MemberId, MemberOp, MemberPlan, OpPart, Staging, Ticket,
+};
 use smrlab_drive::{Observer, Served, TimedPlan};
 use smrlab_stl::{Cause, HostBuffer, HostRequest, Refusal};
 use smrlab_units::{HostOp, SimTime};
@@ -56,12 +58,12 @@ pub(super) struct MemberBytes {
 }
 
 impl MemberBytes {
-    /// Of these disks and SSDs; `redundant`: a disk that fails can be done without.
+    /// Of the disks and SSDs of an array.
     pub(super) fn new(
         (disks, ssds): (Vec<Bytes>, Vec<Arc<dyn Store>>),
         ledger: Option<Arc<Ledger>>,
         events: Arc<Events>,
-        redundant: bool,
+        array: &Chosen,
     ) -> Self {
         Self {
             dead: vec![false; disks.len()],
@@ -74,8 +76,8 @@ impl MemberBytes {
             hosts: BTreeMap::new(),
             ledger,
             events,
-            redundant,
-            nested: false,
+            redundant: array.capabilities().losses > 0,
+            nested: array.is_nested(),
             fault: None,
             doomed: Vec::new(),
             broken: None,
@@ -316,7 +318,8 @@ mod tests {
     #[test]
     fn the_data_of_a_write_stay_until_its_work_is_over() {
         let store: Arc<dyn Store> = Arc::new(Memory::new(1 << 20).unwrap());
-        let mut bytes = MemberBytes::new((Vec::new(), vec![store.clone()]), None, Arc::default(), false);
+        let array = smrlab_array::parse("striped,disks=2").unwrap();
+        let mut bytes = MemberBytes::new((Vec::new(), vec![store.clone()]), None, Arc::default(), &array);
         let (now, ticket, data) = (SimTime::ZERO, Ticket(3), [7; 512]);
         let request = HostRequest::new(HostOp::Write, Lba(0), Blocks(1)).numbered(9);
         bytes.requests.enter(&request, &HostBuffer::Write(&data));

@@ -44,8 +44,9 @@ impl Arrayed {
 
     /// What it is.
     pub(super) fn stats(&self) -> Value {
-        json!({"drive": self.members.drive, "layer": self.layer, "array": self.array, "keeps_data": true, "survives_cut": self.survives_cut,
-               "discards": self.discards, "losses": self.capabilities.losses, "disks": self.health()})
+        let array = &self.members.chosen;
+        json!({"drive": self.members.drive, "layer": self.layer, "array": array.resolved, "keeps_data": true, "survives_cut": self.survives_cut,
+               "discards": self.discards, "losses": array.capabilities().losses, "disks": self.health()})
     }
 
     /// Its counters, and those of each disk, whose map takes at most `budget` bytes.
