@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ast
+import graphlib
 import inspect
 import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -172,3 +174,25 @@ def test_the_commit_is_found_wherever_git_keeps_it(tmp_path: Path) -> None:
     pointer = tmp_path / "two/.git"
     pointer.write_text(f"gitdir: {tree}\n")
     assert _version._head(pointer) == "1111111"
+
+
+def imported(name: str, path: Path, known: dict[str, Path]) -> Iterator[str]:
+    """The modules of `known` that one loads, at once or where it needs them."""
+    package = name.split(".") if path.stem == "__init__" else name.split(".")[:-1]
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom):
+            above = package[: len(package) - node.level + 1] if node.level else []
+            base = ".".join([*above, *([node.module] if node.module else [])])
+            whole = [f"{base}.{alias.name}" for alias in node.names]
+            yield from (w if w in known else base for w in whole)
+
+
+def test_no_two_modules_import_each_other() -> None:
+    folder = Path(smrlab.__file__).parent
+    files = {path.relative_to(folder.parent).with_suffix(""): path for path in folder.rglob("*.py")}
+    known = {".".join(file.parts).removesuffix(".__init__"): path for file, path in files.items()}
+    loads = {name: {m for m in imported(name, path, known) if m in known} for name, path in known.items()}
+    # It knows where every public name is, and is what all of them lie in.
+    loads["smrlab"] = set()
+    assert len(loads["smrlab.api"]) > 5
+    assert set(graphlib.TopologicalSorter(loads).static_order()) == set(known)

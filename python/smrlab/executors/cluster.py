@@ -22,7 +22,7 @@ from .. import _core
 from ..errors import InputError, MissingError
 from ..kept import Choice
 from ..urls import EXTRA
-from . import PERIOD_S, Each, ExecutorLost, Failed, Input, Piece, Running, Tick, control
+from .contract import PERIOD_S, Each, ExecutorLost, Failed, Input, Piece, Running, Tick, control
 from .memory import Room
 
 # Pieces that the scheduler is given at a time, at least, and for each thread of a worker.

@@ -12,7 +12,7 @@ from typing import Any
 
 from .. import _core
 from ..kept import Choice
-from . import PERIOD_S, Each, Failed, Piece, Running, Tick, control
+from .contract import PERIOD_S, Each, Failed, Piece, Running, Tick, control
 from .memory import Room, installed
 
 
