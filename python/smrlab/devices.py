@@ -445,10 +445,10 @@ class Device:
         served = self.running()
         if served and (held := self.ask("mounts")):
             raise InputError(f"{self.name} is mounted at {held[0]}: smrlab device unmount {self.name} {held[0]} first")
-        if served and (who := self.clients()):
-            raise InputError(
-                f"{self.name} is used by {', '.join(who)}: end that first, or smrlab device stop {self.name}"
-            )
+        if served and (held := self.ask("attached")):
+            raise InputError(f"{self.name} is attached as {held['path']}: smrlab device detach {self.name} first")
+        if who := ", ".join(self.clients()):
+            raise InputError(f"{self.name} is used by {who}: end that first, or smrlab device stop {self.name}")
         if served:
             self.stop()
         try:
@@ -470,7 +470,7 @@ def _ended(pid: int) -> bool:
 
 
 def clone(source: str, name: str, progress: Progress | None = None) -> Device:
-    """A new device with the state of a device, or of a snapshot (NAME@LABEL); nothing remains when that fails."""
+    """A new device with the state of one or of a snapshot (NAME@LABEL), without iSCSI; nothing stays if that fails."""
     check_name(name, "name for a device")
     origin, _, label = source.partition("@")
     device = Device.named(origin)
@@ -488,9 +488,9 @@ def clone(source: str, name: str, progress: Progress | None = None) -> Device:
     made.path.mkdir(mode=0o700)
     try:
         copy_store(state, made.path / "store", progress)
-        config = device.config() | {"name": name, "control": str(made.path / "control.sock"), "record": None}
-        config["events"] = str(made.path / "events.jsonl")
-        config["store"] = {"directory": str(made.path / "store")}
+        config = device.config() | {"name": name, "store": {"directory": str(made.path / "store")}}
+        config |= {"control": str(made.path / "control.sock"), "events": str(made.path / "events.jsonl")}
+        config |= {"record": None, "iscsi": None, "chap": None}
         made._write(config, {"listen": None, "tls": {}})
         made.start()
     except BaseException:

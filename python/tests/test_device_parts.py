@@ -85,7 +85,7 @@ def test_a_snapshot_is_made_of_what_nobody_uses(device: Device, monkeypatch: pyt
     state: dict[str, Any] = {"mounts": ["/m"], "clients": [], "did": []}
     did: list[str] = state["did"]
     monkeypatch.setattr(Device, "running", lambda _: True)
-    monkeypatch.setattr(Device, "ask", lambda *_: state["mounts"])
+    monkeypatch.setattr(Device, "ask", lambda _, what: state.get(what))
     monkeypatch.setattr(Device, "clients", lambda _: state["clients"])
     monkeypatch.setattr(Device, "stop", lambda _: did.append("stop"))
     monkeypatch.setattr(Device, "start", lambda _: did.append("start"))
@@ -99,7 +99,10 @@ def test_a_snapshot_is_made_of_what_nobody_uses(device: Device, monkeypatch: pyt
     monkeypatch.setattr(devices, "copy_store", copied)
     with pytest.raises(InputError, match="d is mounted at /m: smrlab device unmount d /m first"):
         device.snapshot("a")
-    state |= {"mounts": [], "clients": ["qemu (pid 7)"]}
+    state |= {"mounts": [], "attached": {"path": "/dev/ublkb1"}}
+    with pytest.raises(InputError, match="d is attached as /dev/ublkb1: smrlab device detach d first"):
+        device.snapshot("a")
+    state |= {"attached": None, "clients": ["qemu (pid 7)"]}
     with pytest.raises(InputError, match=r"d is used by qemu \(pid 7\): end that first"):
         device.snapshot("a")
     assert did == []
@@ -250,20 +253,21 @@ def test_a_served_drive_tells_its_zones() -> None:
 
 
 def test_a_clone_has_files_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its sockets, events and store are its own, and it records nothing; all else is as it was."""
+    """Its sockets, events and store are its own, it records nothing and has no iSCSI; all else is as it was."""
     monkeypatch.setenv("SMRLAB_STATE", str(tmp_path))
     origin = Device(devices.home() / "a")
     origin.path.mkdir(parents=True)
     (origin.path / "store").mkdir()
     config = {"name": "a", "layer": "rmw", "seed": 7, "control": "c", "events": "e", "record": "/r.parquet"}
-    origin._write(config | {"store": {"directory": str(origin.path / "store")}}, {"listen": "tcp:h:1", "tls": {}})
+    config |= {"iscsi": "h:1", "chap": "/secrets"}
+    origin._write(config | {"store": {"directory": str(origin.path / "store")}}, {"listen": "iscsi:h:1", "tls": {}})
     monkeypatch.setattr(devices, "copy_store", lambda _, to, __: to.mkdir())
     monkeypatch.setattr(Device, "start", lambda _: None)
     made = devices.clone("a", "b")
     at = devices.home() / "b"
     assert made.config() == {
         "name": "b", "layer": "rmw", "seed": 7, "control": str(at / "control.sock"), "record": None,
-        "events": str(at / "events.jsonl"), "store": {"directory": str(at / "store")},
+        "iscsi": None, "chap": None, "events": str(at / "events.jsonl"), "store": {"directory": str(at / "store")},
     }  # fmt: skip
     assert made.server() == {"listen": None, "tls": {}}
     with pytest.raises(InputError, match="there is a device 'b' already"):

@@ -72,6 +72,8 @@ CASES: list[tuple[str, tuple[Any, str], dict[str, Any]]] = [
      {"config": {**USUAL, **STATE, "seed": 1, "from_state": "/f"}}),
     ("device create d --from-state /f --drive x --layer log --array raid6", (Device, "create"),
      {"config": {**USUAL, **STATE, "seed": 1, "from_state": "/f", "drive": "x", "layer": "log", "array": "raid6"}}),
+    ("device create d --from-state /f --metadata nv --seed 0", (Device, "create"),
+     {"config": {**USUAL, **STATE, "metadata": "nv", "seed": 0, "from_state": "/f"}}),
     ("device inject d --unreadable 7+3 --slow 5ms --error-at 4 --cut-at 5 --clear --disk 2", (Device, "ask"),
      {"cmd": "inject", "unreadable": [7, 10], "slow_ns": 5_000_000, "error_at": 4, "cut_at": 5, "clear": True,
       "disk": 2}),

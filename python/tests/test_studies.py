@@ -72,6 +72,8 @@ def test_settings_come_from_files_of_any_kind(tmp_path: Path) -> None:
 def test_halving_runs_the_better_ones_on_more_of_the_trace(tmp_path: Path) -> None:
     rounds = Halving("response_ms.mean", 100, 400, 0.5).rounds(4)
     assert rounds == [(4, 100), (2, 200), (1, 400)]
+    # Where a share more is not a request more, it is one all the same.
+    assert Halving("iops", 1, 4, 0.9).rounds(2) == [(2, 1), (2, 2), (2, 3), (2, 4)]
     spec = {
         "base": BASE,
         "grid": {"layer.band": [2, 3, 4, 6]},

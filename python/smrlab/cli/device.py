@@ -77,8 +77,13 @@ def create(
     scheduler: Annotated[
         str, typer.Option(help="With --timing model: who is served next, such as sptf,depth=32 (a SATA drive's queue).")
     ] = "fcfs",
-    metadata: Annotated[str, typer.Option(help="Where the layer's maps live: nv (free) or media (costed).")] = "nv",
-    seed: Annotated[int, typer.Option(min=0, help="Seed of whatever the layer draws.")] = 0,
+    metadata: Annotated[
+        str | None,
+        typer.Option(help="Where the layer's maps live: nv (free) or media (costed). Default: nv, or as in the state."),
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(min=0, help="Seed of whatever the layer draws. Default: 0; of a state 1.")
+    ] = None,
     mode: Annotated[str, typer.Option(help="What destroyed blocks read as: data or performance (garbage).")] = "data",
     errors: Annotated[bool, typer.Option("--errors", help="Reading destroyed blocks is an I/O error.")] = False,
     block: Annotated[int, typer.Option(help="Smallest transfer: 512 or 4096.")] = 512,
@@ -111,8 +116,8 @@ def create(
         "timing": devices.choice("--timing", timing, ("none", "model")),
         "speed": speed,
         "scheduler": scheduler,
-        "metadata": metadata,
-        "seed": seed,
+        "metadata": "nv",
+        "seed": 0,
         "mode": devices.choice("--mode", mode, ("data", "performance")),
         "errors": errors,
         "block": block,
@@ -121,6 +126,7 @@ def create(
         "stall_ns": faults.nanoseconds("--stall", stall),
         "chap": listening.check_chap(listen, chap),
         **_identity(drive, layer, array, from_state),
+        **{key: value for key, value in (("metadata", metadata), ("seed", seed)) if value is not None},
     }
     given = {"certificates": tls_certificates, "psk": tls_psk}
     tls = {k: str(v.absolute()) for k, v in given.items() if v}

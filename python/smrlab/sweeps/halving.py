@@ -56,7 +56,8 @@ class Halving:
         found = [(points, self.first)]
         while found[-1][1] < self.requests:
             left, seen = found[-1]
-            found.append((max(round(left * self.keep), 1), min(round(seen / self.keep), self.requests)))
+            more = max(round(seen / self.keep), seen + 1)
+            found.append((max(round(left * self.keep), 1), min(more, self.requests)))
         return found
 
 
