@@ -24,7 +24,7 @@ sys.path[:0] = [str(ROOT / "tests" / "device"), str(ROOT / "benches" / "device")
 from nbdclient import READ, WRITE, Client  # noqa: E402
 from serving import Nbdkit  # noqa: E402
 
-from smrlab import _core, devices  # noqa: E402
+from smrlab import _core, server  # noqa: E402
 from smrlab.errors import Interrupted, MissingError  # noqa: E402
 
 SIZE = 128 << 20
@@ -45,7 +45,7 @@ class Server(Nbdkit):
             path = self.directory / "config.json"
             doc = {"name": "figure", "drive": drive, "layer": f"raw,tracks={name[1:]}", "store": "memory"}
             path.write_text(json.dumps(doc | config))
-            what = [str(devices.plugin()), f"config={path}"]
+            what = [str(server.plugin()), f"config={path}"]
         super().__init__(self.directory, CORE, "--threads", "1" if config.get("record") else "64", *what)
 
     def stop(self) -> None:

@@ -5,30 +5,20 @@ from __future__ import annotations
 import errno
 import os
 from pathlib import Path
-from typing import Any, Protocol
 
 from .errors import InputError, MissingError
+from .server import Server
 
 CONTROL = Path("/dev/ublk-control")
 NODES = Path("/sys/class/ublk-char")
 
 
-class Served(Protocol):
-    """What is needed of a served device: its name, its folder, and its server's answers."""
-
-    name: str
-    path: Path
-
-    def ask(self, cmd: str, *, answered: bool = True, **more: Any) -> Any:
-        """What the server answers."""
-
-
-def _mark(device: Served) -> Path:
+def _mark(device: Server) -> Path:
     """Where the number of its block device is kept, so that a server that follows a dead one takes it over."""
     return device.path / "ublk"
 
 
-def _left(device: Served) -> int | None:
+def _left(device: Server) -> int | None:
     """The number of the block device that a dead server left, if the kernel still has it."""
     try:
         number = int(_mark(device).read_text())
@@ -37,7 +27,7 @@ def _left(device: Served) -> int | None:
     return number if (NODES / f"ublkc{number}").exists() else None
 
 
-def attach(device: Served) -> str:
+def attach(device: Server) -> str:
     """Has the kernel make a block device of it; gives its path."""
     if not CONTROL.exists():
         raise MissingError(
@@ -60,7 +50,7 @@ def check_unused(path: str) -> None:
             raise InputError(f"{path} is in use: umount it first") from None
 
 
-def detach(device: Served) -> None:
+def detach(device: Server) -> None:
     """Takes the block device away."""
     if (there := device.ask("attached")) is None:
         raise InputError(f"{device.name} is not attached: smrlab device attach {device.name}")
@@ -69,7 +59,7 @@ def detach(device: Served) -> None:
     _mark(device).unlink(missing_ok=True)
 
 
-def take_over(device: Served) -> None:
+def take_over(device: Server) -> None:
     """Gives a server that was just started the block device that its dead predecessor left."""
     if (number := _left(device)) is not None:
         device.ask("attach", number=number)

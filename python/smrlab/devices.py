@@ -1,4 +1,4 @@
-"""Served devices: their state on disk, their server, and the control socket."""
+"""Served devices: what there is of them on disk, and what is done to it while they are served or not."""
 
 from __future__ import annotations
 
@@ -8,25 +8,20 @@ import os
 import re
 import shutil
 import signal
-import socket
-import subprocess
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 from . import attached, mounts, recording
 from .errors import InputError, MissingError
-from .listening import SOCKET_PATH, address, anywhere, check_tls, clear, iscsi
+from .listening import address, anywhere, check_tls, clear, iscsi
+from .server import Say, Server
 from .stores import Progress, copy_store, delete_store
 
-START_S = 20.0
 # How long clients have to leave by themselves when a server is stopped.
 DRAIN_S = 5.0
 # Events of a server that died that are shown.
 LAST = 5
-Say = Callable[[str], None]
 
 
 def home() -> Path:
@@ -64,29 +59,13 @@ def flat(doc: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
             yield f"{prefix}{key}", value
 
 
-def plugin() -> Path:
-    """The nbdkit plugin that was built with the project."""
-    here = Path(__file__).resolve().parent
-    target = Path(os.environ.get("CARGO_TARGET_DIR") or here.parent.parent / "target")
-    name = "libsmrlab_nbdkit.so"
-    own = os.environ.get("SMRLAB_NBDKIT_PLUGIN")
-    for path in [Path(own)] if own else [here / name, target / "release" / name]:
-        if path.exists():
-            return path
-    raise MissingError("what serves devices is not built: run 'make setup' in the sources")
-
-
 def every() -> list[Device]:
     """All devices."""
     return [Device(p.parent) for p in sorted(home().glob("*/config.json"))]
 
 
-class Device:
+class Device(Server):
     """One device: a directory with its configuration, sockets, log and (by default) store."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.name = path.name
 
     @classmethod
     def named(cls, name: str) -> Device:
@@ -137,16 +116,6 @@ class Device:
             return {"device": {"device": str(path), "state": str(self.path / "store")}}
         return {"directory": str(path)}
 
-    def config(self) -> dict[str, Any]:
-        """What the server is given."""
-        doc: dict[str, Any] = json.loads((self.path / "config.json").read_text())
-        return doc
-
-    def server(self) -> dict[str, Any]:
-        """How it is served."""
-        doc: dict[str, Any] = json.loads((self.path / "server.json").read_text())
-        return doc
-
     def store(self) -> Path | None:
         """The directory of the store; none for memory."""
         kind = self.config()["store"]
@@ -157,48 +126,6 @@ class Device:
         kind = self.config()["store"]
         return kind if isinstance(kind, str) else str(kind.get("directory") or kind["device"]["device"])
 
-    def socket(self) -> Path:
-        """The NBD socket."""
-        listen = self.server()["listen"] or ""
-        return Path(listen.removeprefix("unix:")) if listen.startswith("unix:") else self.path / "nbd.sock"
-
-    def uri(self) -> str:
-        """What NBD clients are given; with TLS it names the client's side of certificates or keys."""
-        address = self.tcp()
-        if address is None:
-            return f"nbd+unix:///?socket={quote(str(self.socket()))}"
-        tls: dict[str, str] = self.server()["tls"]
-        place = f"{address[0]}:{address[1]}"
-        if "certificates" in tls:
-            return f"nbds://{place}/?tls-certificates={quote(tls['certificates'])}"
-        if "psk" in tls:
-            user = Path(tls["psk"]).read_text().partition(":")[0].strip()
-            return f"nbds://{user}@{place}/?tls-psk-file={quote(tls['psk'])}"
-        return f"nbd://{place}"
-
-    def tcp(self) -> tuple[str, int] | None:
-        """Host and port, where it listens on TCP."""
-        return address(self.server()["listen"])
-
-    def iscsi(self) -> str | None:
-        """What iSCSI initiators are given, where it has iSCSI."""
-        place = iscsi(self.server()["listen"])
-        name = re.sub(r"[^a-z0-9.]", "-", self.name.lower())
-        return place and f"iscsi://{place}/iqn.2026-01.smrlab:{name}/0"
-
-    def pid(self) -> int | None:
-        """The server's process, if it runs."""
-        try:
-            pid = int((self.path / "pid").read_text())
-            command = Path(f"/proc/{pid}/cmdline").read_bytes()
-        except (OSError, ValueError):
-            return None
-        return pid if str(self.path).encode() in command else None
-
-    def running(self) -> bool:
-        """Whether it is served now."""
-        return self.pid() is not None
-
     def summary(self) -> dict[str, Any]:
         """One line of `device list`."""
         config = self.config()
@@ -206,106 +133,10 @@ class Device:
         array = {"array": config["array"]} if config.get("array") else {}
         return {"name": self.name, "state": state, **{k: config[k] for k in ("drive", "layer", "store")}, **array}
 
-    def died(self) -> bool:
-        """Whether the server ended without a goodbye: one that is stopped takes its control socket away."""
-        return not self.running() and (self.path / "control.sock").exists()
-
-    def last_events(self) -> list[dict[str, Any]]:
-        """What befell the server that ran last, as far as that was written down."""
-        found = []
-        with contextlib.suppress(OSError):
-            for line in (self.path / "events.jsonl").read_text(errors="replace").splitlines():
-                # The last line may be cut.
-                with contextlib.suppress(ValueError):
-                    found.append(json.loads(line))
-        return found
-
-    def clients(self) -> list[str]:
-        """Who is connected by NBD, in words."""
-        if not self.running():
-            return []
-        told = {c["peer"]: c for c in self.ask("clients")}
-        return [f"{c['name']} (pid {c['pid']})" if c.get("pid") else c["address"] for c in told.values()]
-
     def start(self, say: Say = lambda _: None) -> None:
-        """Starts the server and waits until it answers."""
-        if self.running():
-            raise InputError(f"{self.name} is being served already")
-        if shutil.which("nbdkit") is None:
-            raise MissingError("nbdkit is missing; all that devices use: sudo apt-get install nbdkit fuse3 libnbd-bin")
-        if len(os.fsencode(self.path / "control.sock")) >= SOCKET_PATH:
-            raise InputError(f"{self.path} is too long for a socket: set SMRLAB_STATE to a shorter directory")
-        self._await_end()
-        clear(self.socket())
-        for old in (self.path / "pid", self.path / "control.sock"):
-            old.unlink(missing_ok=True)
-        if earlier := recording.put_aside(self.config().get("record")):
-            say(f"{self.name}: what clients did until now is in {earlier}")
-        log = (self.path / "log").open("ab")
-        before = log.tell()
-        with log:
-            server = subprocess.Popen(
-                self._command(), stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, umask=0o077
-            )
-        try:
-            self._await(server, before)
-        except BaseException:
-            (self.path / "control.sock").unlink(missing_ok=True)
-            raise
+        """Starts the server, waits until it answers, and gives it the block device that a dead one left."""
+        super().start(say)
         attached.take_over(self)
-
-    def _command(self) -> list[str]:
-        tls: dict[str, str] = self.server()["tls"]
-        command = ["nbdkit", "--foreground"]
-        command += ["--pidfile", str(self.path / "pid"), "--threads", "64"]
-        if (tcp := self.tcp()) is not None:
-            command += ["--ipaddr", tcp[0].strip("[]"), "--port", str(tcp[1])]
-        else:
-            command += ["--unix", str(self.socket())]
-        if tls:
-            command += ["--tls=require"] + [f"--tls-{kind}={path}" for kind, path in tls.items()]
-        if "certificates" in tls:
-            # Without it whoever reaches the port could write.
-            command += ["--tls-verify-peer"]
-        command += [str(plugin()), f"config={self.path / 'config.json'}"]
-        # In the foreground nbdkit ends with its parent: a shell that waits for it is one that stays.
-        return ["sh", "-c", '"$@"; exit $?', "smrlab-device", *command]
-
-    def _await(self, server: subprocess.Popen[bytes], before: int) -> None:
-        end = time.monotonic() + START_S
-        while time.monotonic() < end:
-            if server.poll() is not None:
-                said = (self.path / "log").read_bytes()[before:].decode(errors="replace").strip()
-                message = re.sub(r"(?m)^nbdkit: (\w+\[\d+\]: )?(error: )?", "", said)
-                raise InputError(f"{self.name} could not be served: {message or 'the server ended'}")
-            if self._listening():
-                return
-            time.sleep(0.01)
-        server.kill()
-        raise MissingError(f"{self.name}: the server did not come up in {START_S:.0f} s: see {self.path / 'log'}")
-
-    def _listening(self) -> bool:
-        """Whether both the NBD side (its pid file comes last) and the control socket are up."""
-        if not self.running():
-            return False
-        with socket.socket(socket.AF_UNIX) as s:
-            return s.connect_ex(str(self.path / "control.sock")) == 0
-
-    def _gone(self, pid: int, timeout_s: float = 60.0) -> bool:
-        """Waits until a server has ended to its last thread: only then is its store free."""
-        end = time.monotonic() + timeout_s
-        while not _ended(pid):
-            if time.monotonic() > end:
-                return False
-            time.sleep(0.005)
-        return True
-
-    def _await_end(self) -> None:
-        """Waits for a server that was killed a moment ago: its command line goes first, its threads and locks last."""
-        with contextlib.suppress(OSError, ValueError):
-            pid = int((self.path / "pid").read_text())
-            if not Path(f"/proc/{pid}/cmdline").read_bytes():
-                self._gone(pid, 5.0)
 
     def stop(self, *, force: bool = False, say: Say = lambda _: None) -> None:
         """Ends the server in good order.
@@ -333,20 +164,6 @@ class Device:
         if not self._gone(pid):
             raise MissingError(f"{self.name} does not stop: smrlab device crash {self.name}; see {self.path / 'log'}")
 
-    def crash(self) -> None:
-        """Ends the server as a power cut does."""
-        if (pid := self.pid()) is None:
-            raise InputError(f"{self.name} is not being served")
-        self.ask("crash", answered=False)
-        self._gone(pid)
-
-    def kill(self) -> None:
-        """Kills the server, whether it still answers or not."""
-        if (pid := self.pid()) is not None:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-            self._gone(pid)
-
     def remove(self, *, delete_own: bool = False, force: bool = False, say: Say = lambda _: None) -> Path | None:
         """Ends the server and deletes what was made under the state directory; the store that is kept, if there is one.
 
@@ -365,24 +182,6 @@ class Device:
             clear(self.socket())
         shutil.rmtree(self.path)
         return kept
-
-    def ask(self, cmd: str, *, answered: bool = True, **more: Any) -> Any:
-        """Sends a command to the server; gives its answer."""
-        if not self.running():
-            how = "died, restart with" if self.died() else "is not being served"
-            raise InputError(f"{self.name} {how}: smrlab device start {self.name}")
-        with socket.socket(socket.AF_UNIX) as s:
-            s.connect(str(self.path / "control.sock"))
-            s.sendall((json.dumps({"cmd": cmd, **more}) + "\n").encode())
-            line = s.makefile("rb").readline()
-        if not line:
-            if answered:
-                raise MissingError(f"{self.name}: the server went away: see {self.path / 'log'}")
-            return None
-        doc = json.loads(line)
-        if "error" in doc:
-            raise InputError(f"{self.name}: {doc['error']}")
-        return doc["ok"]
 
     def mount(self, directory: Path) -> tuple[Path, str | None]:
         """Serves it as a file in `directory`; gives that and, where one can be had, a loop device on it."""
@@ -457,16 +256,6 @@ class Device:
             if served:
                 self.start()
         return target
-
-
-def _ended(pid: int) -> bool:
-    """Whether a process is gone, or is nothing but a zombie that nobody waits for."""
-    proc = Path(f"/proc/{pid}")
-    try:
-        state = (proc / "stat").read_text().rpartition(")")[2].split()[0]
-        return state == "Z" and len(list((proc / "task").iterdir())) == 1
-    except OSError:
-        return True
 
 
 def clone(source: str, name: str, progress: Progress | None = None) -> Device:

@@ -14,6 +14,7 @@ from smrlab import (
     faults,
     mounts,
     recording,
+    server,
     stores,
     sysfs,
     targets,
@@ -59,7 +60,7 @@ def test_a_server_is_started_as_it_listens(
     listen: str | None, tls: dict[str, str], words: list[str], device: Device, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With certificates clients have to show theirs."""
-    monkeypatch.setattr(devices, "plugin", lambda: Path("/p.so"))
+    monkeypatch.setattr(server, "plugin", lambda: Path("/p.so"))
     device._write({}, {"listen": listen, "tls": tls})
     command = device._command()
     asked = command[command.index("--threads") + 2 :]

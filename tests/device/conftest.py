@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from served import Make, need
 
-from smrlab import devices, mounts
+from smrlab import devices, mounts, server
 from smrlab.devices import Device
 from smrlab.errors import MissingError
 
@@ -42,7 +42,7 @@ def make(monkeypatch: pytest.MonkeyPatch) -> Iterator[Make]:
     state = Path(tempfile.mkdtemp(prefix="sd-"))
     monkeypatch.setenv("SMRLAB_STATE", str(state))
     try:
-        devices.plugin()
+        server.plugin()
     except MissingError as e:
         pytest.skip(str(e))
     made: list[Device] = []
