@@ -119,8 +119,10 @@ def of_summary(spread: float) -> Callable[[Any], Iterable[str]]:
         rows = [{f"s{k}": n % (k + 2) for k in range(3)} | {"layer.x": n, "iops": spread ** (n / 7)} for n in range(8)]
         found = mattered.measured(rows, "iops", [*(f"s{k}" for k in range(3)), "layer.x"])
         with pytest.MonkeyPatch.context() as patch:
+            from matplotlib import pyplot as plt
+
             made: list[Figure] = []
-            patch.setattr(Figure, "savefig", lambda self, *_, **__: made.append(self))
+            patch.setattr(plt, "close", made.append)
             mattered.picture(found)
         yield from seen(made[0])
         yield from mattered.page({"runs": 8, "metrics": [found]}).splitlines()
