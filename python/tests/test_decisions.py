@@ -190,7 +190,9 @@ def test_measurements_that_are_no_text_are_refused_in_a_sentence(smrlab: Invoke,
     (tmp_path / "x.json").write_bytes(b"\xff\xfe\x00")
     done = smrlab("geometry", "fit", tmp_path / "x.json", "--out", tmp_path / "d.toml")
     assert done.status == 2
-    assert "x.json" in done.err
+    assert "x.json: is no text; give extraction.json" in done.err
+    done = smrlab("validate", "tiny", tmp_path / "x.json")
+    assert (done.status, "\0" in done.err, r"line 1: '��\0' is not a measured request" in done.err) == (2, False, True)
 
 
 def test_a_comparison_needs_a_layer(smrlab: Invoke) -> None:

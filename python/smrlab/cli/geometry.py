@@ -202,8 +202,10 @@ def fit(
         raise InputError(f"--method {method}: accepted are change-points, polynomial")
     try:
         text = extraction.read_text()
-    except (OSError, UnicodeDecodeError) as e:
-        raise InputError(f"{extraction}: {getattr(e, 'strerror', None) or e}") from None
+    except OSError as e:
+        raise InputError(f"{extraction}: {e.strerror}") from None
+    except UnicodeDecodeError:
+        raise InputError(f"{extraction}: is no text; give extraction.json, or a DIG text") from None
     files.not_over(out, extraction)
     options = {
         "name": name or out.stem,

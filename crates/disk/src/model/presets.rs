@@ -93,7 +93,11 @@ const CONTROLLER: [&str; 8] =
 /// # Errors
 /// Unknown name or key with the nearest match; faults of the file with their place; what `read` says.
 pub fn load(text: &str, read: impl Fn(&str) -> Result<String, String>) -> Result<DriveModel, SpecError> {
-    let (name, pairs) = split_item(text);
+    let (mut name, mut pairs) = split_item(text);
+    let preset = DRIVES.iter().any(|d| d.name == name);
+    if let Some((path, overrides)) = (!preset).then(|| after_path(text)).flatten() {
+        (name, pairs) = (path, split_item(overrides).1);
+    }
     let drive = if let Some(entry) = DRIVES.iter().find(|d| d.name == name) {
         entry.drive()
     } else if name.contains('/') || name.ends_with(".toml") {
@@ -114,6 +118,12 @@ pub fn load(text: &str, read: impl Fn(&str) -> Result<String, String>) -> Result
     };
     let values = Values::check(name, OVERRIDES, &pairs)?;
     apply(drive, &values).map_err(|e| placed(name, &e))
+}
+
+/// A path that ends in `.toml`, and what follows it: commas in the path separate nothing.
+fn after_path(text: &str) -> Option<(&str, &str)> {
+    let mut ends = text.match_indices(".toml").map(|(at, ending)| text.split_at(at + ending.len()));
+    ends.find(|(_, rest)| rest.is_empty() || rest.starts_with(','))
 }
 
 fn placed(name: &str, e: &DriveError) -> SpecError {

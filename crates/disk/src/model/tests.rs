@@ -80,11 +80,9 @@ fn names_paths_and_overrides() {
     assert_eq!(d.resolved(), "tiny,k=3,rpm=5400,band_tracks=5,write_settle=100us");
     assert_eq!(preset(&d.resolved()).resolved(), d.resolved(), "the resolved form is accepted again");
     let text = DRIVES[3].toml.replace("\"tiny\"", "\"mine\"");
-    let d =
-        load(
-            "my/drive.toml,k=1",
-            |p| if p == "my/drive.toml" { Ok(text.clone()) } else { Err(String::new()) },
-        );
+    let d = load("my/drive,1.toml,k=1", |p| {
+        if p == "my/drive,1.toml" { Ok(text.clone()) } else { Err(String::new()) }
+    });
     let d = d.unwrap();
     assert_eq!((d.name(), d.head_width()), ("mine", 1));
 }

@@ -80,8 +80,10 @@ fn lines(path: &str, mut each: impl FnMut(&str) -> Option<()>) -> Result<()> {
         let line = String::from_utf8_lossy(&input.window()[..text]).into_owned();
         let line = line.trim();
         if !line.is_empty() && !line.starts_with('#') && each(line).is_none() {
+            // What is no text at all is not for a terminal.
+            let begin: String = line.chars().take(80).flat_map(char::escape_debug).collect();
             return Err(RunError::Request(format!(
-                "{path}: line {number}: '{line}' is not a measured request: R|W Hit|Miss LBN blocks service_us gap_us, or a \
+                "{path}: line {number}: '{begin}' is not a measured request: R|W Hit|Miss LBN blocks service_us gap_us, or a \
                  file with .input in its name and columns op,lba,blocks"
             )));
         }
