@@ -42,6 +42,15 @@ def test_a_server_died_that_left_its_socket(device: Device, monkeypatch: pytest.
         assert device.died() == died
 
 
+def test_a_number_that_another_server_has_now_is_not_its_own(device: Device, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Numbers of processes come again; its own server has its directory in its command."""
+    (device.path / "pid").write_text("7\n")
+    for path, pid in ((device.path, 7), ("/others/d", None)):
+        command = f"nbdkit\0--pidfile\0{path}/pid\0".encode()
+        monkeypatch.setattr(Path, "read_bytes", lambda _, command=command: command)
+        assert device.pid() == pid
+
+
 @pytest.mark.parametrize(
     ("listen", "tls", "words"),
     [
@@ -79,6 +88,30 @@ def test_a_device_is_unmounted_where_it_is_mounted_once(device: Device, monkeypa
     held.clear()
     with pytest.raises(InputError, match="d is not mounted: smrlab device mount d DIR"):
         device.mounted_at()
+
+
+def test_a_mount_that_a_dead_server_left_makes_room(
+    device: Device, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One whose server lives is somebody else's."""
+    cleared: list[Path] = []
+    monkeypatch.setattr(Device, "ask", lambda _, what, **__: {"file": "/f"} if what == "mount" else [])
+    for name, does in (("is_mount", lambda _: True), ("clear", cleared.append), ("add_loop", lambda *_: None)):
+        monkeypatch.setattr(mounts, name, does)
+    monkeypatch.setattr(mounts, "is_alive", lambda _: True)
+    with pytest.raises(InputError, match="another device is mounted at"):
+        device.mount(tmp_path)
+    monkeypatch.setattr(mounts, "is_alive", lambda _: False)
+    assert (device.mount(tmp_path), cleared) == ((Path("/f"), None), [tmp_path])
+
+
+def test_a_block_device_is_kept_by_its_whole_path(
+    device: Device, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is found from wherever the device is started."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(Path, "is_block_device", lambda _: True)
+    assert device._store("b") == {"device": {"device": str(tmp_path / "b"), "state": str(device.path / "store")}}
 
 
 def test_a_snapshot_is_made_of_what_nobody_uses(device: Device, monkeypatch: pytest.MonkeyPatch) -> None:
