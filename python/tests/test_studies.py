@@ -152,7 +152,7 @@ def test_a_summary_says_where_the_ends_of_a_metric_are() -> None:
     assert "Least of all: 20 (a=2)" in low.splitlines()
 
 
-def test_a_summary_says_where_means_are_geometric_and_where_nothing_mattered() -> None:
+def test_a_summary_says_where_means_are_geometric_and_where_nothing_mattered(monkeypatch: pytest.MonkeyPatch) -> None:
     """By hand: of 1 and 100 the geometric mean is 10, of 4 and 9 it is 6; the means are 50.5 and 6.5."""
     rows: list[dict[str, Any]] = [
         {"layer": layer, "cache": i, "m": m, "iops": 25.0 + i / 10}
@@ -166,6 +166,9 @@ def test_a_summary_says_where_means_are_geometric_and_where_nothing_mattered() -
     assert "The same in all runs, within 1%: 25 to 25.1." in told
     assert "summary-iops.svg" not in told
     assert "geometric means" in table_of(far)[0]
+    monkeypatch.setattr("smrlab.plain.width", lambda: 60)
+    long = measured([{**r, "layer": r["layer"] * 90} for r in rows], "m", ["layer", "cache"])
+    assert max(map(len, table_of(long))) <= 60, "as wide as the terminal"
     assert table_of(same) == ["IOPS (requests/s): the same in all runs, within 1%"]
     apart = measured([{**r, "iops": r["iops"] + r["cache"]} for r in rows], "iops", ["layer", "cache"])
     assert not alike(apart)

@@ -190,4 +190,4 @@ def table_of(one: Mapping[str, Any]) -> list[str]:
         cells = [f"{c['value']}: {keys.written(one['metric'], c['mean'])}" for c in (low, high)]
         rows.append([effect["setting"], f"{effect['share']:.0%}", *cells])
     title = keys.axis(one["metric"]) + (", geometric means" if one["logarithm"] else "")
-    return list(plain.table(rows, [title, "share", "least at", "most at"], line=160))
+    return list(plain.table(rows, [title, "share", "least at", "most at"], line=min(160, plain.width())))
