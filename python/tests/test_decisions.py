@@ -6,7 +6,7 @@ import io
 import json
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -132,6 +132,21 @@ def test_a_study_whose_workers_were_lost_counts_again_what_is_there(
     run_points([], Store(tmp_path), executor)
     assert len(plans) == 2
     assert all(a is b for a, b in zip(plans, used, strict=True))
+
+
+@pytest.mark.parametrize("interrupted", [False, True])
+def test_what_runs_share_stays_for_those_that_are_left(
+    interrupted: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ended = SimpleNamespace(run=lambda: Outcome(0, 0, 0, {}, interrupted))
+    monkeypatch.setattr(running, "planned", lambda *_: Plan([], {}))
+    monkeypatch.setattr(running, "_Study", lambda *_: ended)
+    store = Store(tmp_path)
+    shared = [f"{what}/k" for what in (running.PREFILLS, running.STATES)]
+    for name in shared:
+        store.write(name, b"x")
+    run_points([], store, cast("Any", None))
+    assert [store.read(name) is not None for name in shared] == [interrupted] * 2
 
 
 def test_a_sweep_runs_as_many_at_a_time_as_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

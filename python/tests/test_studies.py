@@ -8,7 +8,7 @@ import re
 import time
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -20,7 +20,7 @@ from smrlab import InputError, _core, sweeps
 from smrlab.executors import Failed, Piece
 from smrlab.executors.local import LocalPool
 from smrlab.secret import hidden
-from smrlab.sweeps import machine
+from smrlab.sweeps import halving, machine
 from smrlab.sweeps.halving import Halving
 from smrlab.sweeps.quantity import quantity
 from smrlab.sweeps.samples import sampled
@@ -67,6 +67,14 @@ def test_settings_come_from_files_of_any_kind(tmp_path: Path) -> None:
     assert [p.spec["layer"] for p in points] == ["rmw,band=2tracks", "rmw", "rmw,band=4tracks", "rmw", "rmw"]
     with pytest.raises(InputError, match="no file is called"):
         sweeps.expand({"base": BASE, "files": ["z*"]}, "x", tmp_path)
+
+
+def test_those_that_go_on_are_the_better_ones_of_the_last_round(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = pa.table({"iops": [1.0, 2.0, 9.0, 3.0, None]})
+    monkeypatch.setattr(halving, "results_table", lambda _: table)
+    points = [sweeps.Point({"n": n}, {}) for n in range(3)]
+    best = halving._best(points, Halving("iops", 1, 2, 0.5), cast("Any", None))
+    assert [p.settings["n"] for p in best] == [1, 0, 2]
 
 
 def test_halving_runs_the_better_ones_on_more_of_the_trace(tmp_path: Path) -> None:

@@ -41,6 +41,8 @@ def test_grid_list_and_seeds_multiply_in_a_stable_order() -> None:
 def test_a_parameter_applies_to_the_item_that_the_same_point_chooses() -> None:
     points = expand(grid={"layer.journal": [True], "layer": ["rmw,band=2,journal=off", "static-1234"]})
     assert [p.spec["layer"] for p in points] == ["rmw,band=2,journal=on", "static-1234,journal=on"]
+    (point,) = expand(grid={"layer.band": [3], "layer": ["rmw,band_x=1,band=2"]})
+    assert point.spec["layer"] == "rmw,band_x=1,band=3"
 
 
 @pytest.mark.parametrize(
