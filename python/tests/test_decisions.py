@@ -24,7 +24,7 @@ from smrlab.plots import figures as drawn
 from smrlab.simulation import Ran
 from smrlab.sweeps import run as running
 from smrlab.sweeps import summary, task
-from smrlab.sweeps.inputs import Prefill
+from smrlab.sweeps.inputs import PREFILLS, STATES, Prefill
 from smrlab.sweeps.run import Outcome, Plan, run_points
 from smrlab.sweeps.store import Store
 
@@ -142,7 +142,7 @@ def test_what_runs_share_stays_for_those_that_are_left(
     monkeypatch.setattr(running, "planned", lambda *_: Plan([], {}))
     monkeypatch.setattr(running, "_Study", lambda *_: ended)
     store = Store(tmp_path)
-    shared = [f"{what}/k" for what in (running.PREFILLS, running.STATES)]
+    shared = [f"{what}/k" for what in (PREFILLS, STATES)]
     for name in shared:
         store.write(name, b"x")
     run_points([], store, cast("Any", None))
