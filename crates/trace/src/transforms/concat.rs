@@ -1,6 +1,6 @@
 //! Several devices laid one behind the other.
 
-use crate::{Batch, Result, TraceError, TraceSource};
+use crate::{Batch, Record, Result, TraceError, TraceSource};
 use smrlab_units::{Blocks, HostOp, Lba};
 use std::collections::BTreeMap;
 
@@ -34,7 +34,9 @@ impl DeviceExtents {
     pub fn add(&mut self, batch: &Batch) -> Result<()> {
         for r in batch.iter().filter(|r| r.op != HostOp::Flush) {
             let end = self.ends.entry(r.device).or_default();
-            *end = (*end).max(r.end());
+            // A command for all zones says nothing of where the last one ends.
+            let all = matches!(r.op, HostOp::Zone(_)) && r.blocks == Record::TO_END;
+            *end = (*end).max(if all { r.lba } else { r.end() });
         }
         if self.ends.len() > LIMIT {
             return Err(TraceError::Request(

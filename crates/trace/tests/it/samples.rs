@@ -66,8 +66,13 @@ const LINES: &[(&str, &str, &[Row])] = &[
     ),
     (
         "fio",
-        "fio version 2 iolog\nf wait 1000\nf read 512 512\nf wait 2000\nf sync_file_range 0 9\nf write 0 513\n",
-        &[(1_000_000, "f", Read, 1, 1), (3_000_000, "f", Flush, 0, 0), (3_000_000, "f", Write, 0, 2)],
+        "fio version 2 iolog\nf wait 1000\nf read 512 512\nf wait 2000\nf sync_file_range 0 9\nf datasync\nf write 0 513\n",
+        &[
+            (1_000_000, "f", Read, 1, 1),
+            (3_000_000, "f", Flush, 0, 0),
+            (3_000_000, "f", Flush, 0, 0),
+            (3_000_000, "f", Write, 0, 2),
+        ],
     ),
     (
         "http",
@@ -318,6 +323,7 @@ fn blkparse_text_has_zone_commands() {
         line("ZR", "524288"),
         line("ZRS", "1048576 + 0"),
         line("ZRA", ""),
+        line("ZRAS", ""),
         line("ZA", "524288 + 16"),
         line("ZF", "524288"),
         line("ZO", "524288 + 524288"),
@@ -332,6 +338,7 @@ fn blkparse_text_has_zone_commands() {
         &[
             (100, "8,16", zone(Reset), 524_288, 1),
             (100, "8,16", zone(Reset), 1_048_576, 1),
+            (100, "8,16", zone(Reset), 0, smrlab_trace::Record::TO_END),
             (100, "8,16", zone(Reset), 0, smrlab_trace::Record::TO_END),
             (100, "8,16", HostOp::Append, 524_288, 16),
             (100, "8,16", zone(Finish), 524_288, 1),

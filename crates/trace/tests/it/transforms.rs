@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use smrlab_trace::transforms::*;
 use smrlab_trace::{Batch, Memory, Record, TraceError, TraceSource, read_all};
-use smrlab_units::{Blocks, HostOp, Lba, SimTime};
+use smrlab_units::{Blocks, HostOp, Lba, SimTime, ZoneAction};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -68,6 +68,14 @@ fn addresses_repeat_across_asus_and_are_laid_one_behind_the_other() {
     let out = all(Concat::new(Memory::new(rows), &extents).unwrap());
     assert_eq!(out.lba.iter().map(|l| l.0).collect::<Vec<_>>(), [19 + 10, 0, 19, 13 + 3, 4]);
     assert!(out.device.iter().all(|d| *d == 0));
+}
+
+/// A zone command tells of its zones; one for all of them does not tell where they end.
+#[test]
+fn a_device_is_as_long_as_its_zones_that_are_named() {
+    let reset = |lba, blocks| Record { op: HostOp::Zone(ZoneAction::Reset), ..record(0, 1, lba, blocks) };
+    let extents = DeviceExtents::scan(&mut Memory::new([reset(8, 4), reset(0, Record::TO_END)])).unwrap();
+    assert_eq!(extents.total(), Blocks(12));
 }
 
 /// Addresses of 512-byte blocks have 63 bits.
