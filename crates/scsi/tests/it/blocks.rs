@@ -170,6 +170,10 @@ fn write_same_and_unmap() {
     unmap(&reserved).unwrap();
     let [zeroes, whole] = [vec![0; 512], block.to_vec()];
     assert_eq!(disk.ask(&cdb(0x28, 0, 17, 4)).unwrap(), [&whole[..], &zeroes, &whole, &whole].concat());
+    // A stretch of no blocks is none, and not the last.
+    let two = [&[0, 38, 0, 32, 0, 0, 0, 0][..], &list(0, 0)[8..], &list(20, 1)[8..]].concat();
+    unmap(&two).unwrap();
+    assert_eq!(disk.ask(&cdb(0x28, 0, 19, 2)).unwrap(), [&whole[..], &zeroes].concat());
     assert_eq!(unmap(&list(1023, 2)), Err(Sense::OUT_OF_RANGE.about(1024)));
     assert_eq!(unmap(&list(u64::MAX, 2)), Err(Sense::OUT_OF_RANGE.about(u64::MAX)));
     assert_eq!(unmap(&[0; 7]), Err(Sense::LIST_LENGTH));

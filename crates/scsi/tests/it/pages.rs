@@ -254,7 +254,8 @@ fn mode_select_changes_three_bits_and_no_other() {
     (caching[0], caching[1]) = (0x08, 0x12);
     select(&disk, false, &caching).unwrap();
     disk.tell(&[0x2a, 0, 0, 0, 0, 0, 0, 0, 1, 0], &[0; 512]).unwrap();
-    assert_eq!(disk.fua.take(), [true]);
+    disk.tell(&[0x41, 0, 0, 0, 0, 0, 0, 0, 1, 0], &[0; 512]).unwrap();
+    assert_eq!(disk.fua.take(), [true; 2]);
     // What cannot be changed, and lists that are not whole, change nothing.
     let held = disk.modes.get();
     let list = |page: &[u8]| select(&disk, false, page).unwrap_err().code;
@@ -276,6 +277,10 @@ fn mode_select_changes_three_bits_and_no_other() {
     let told = disk.ask(&[0x1a, 0, 0x08, 0, 255, 0]).unwrap();
     let list = [&[0, 0, 0][..], &told[3..]].concat();
     disk.tell(&[0x15, 0x10, 0, 0, list.len() as u8, 0], &list).unwrap();
+    let told = disk.ask(&[0x5a, 0, 0x08, 0, 0, 0, 0, 0, 255, 0]).unwrap();
+    let list = [&[0, 0, 0][..], &told[3..]].concat();
+    disk.tell(&[0x55, 0x10, 0, 0, 0, 0, 0, 0, list.len() as u8, 0], &list).unwrap();
+    let told = &told[4..];
     let other = [&[0, 0, 0, 8, 0, 0, 0, 0, 0, 0, 4, 0][..], &told[12..]].concat();
     assert_eq!(disk.tell(&[0x15, 0x10, 0, 0, 32, 0], &other).unwrap_err().code, [0x26, 0], "other blocks");
 }

@@ -117,7 +117,9 @@ fn a_reservation_is_told_and_released_by_who_holds_it() {
     assert_eq!(told(&disk, 1)[4..], [0, 0, 0, 16, 0, 0, 0, 0, 0, 0, 0, 10, 0, 0, 0, 0, 0, 5, 0, 0]);
     assert_eq!(out(&disk, B, RELEASE, 5, [11, 0]), DONE, "nothing of its own");
     assert!(!write(&disk, C));
-    assert_eq!(out(&disk, A, RELEASE, 1, [10, 0]), Err(Sense::INVALID_RELEASE.into()));
+    for other in [1, 6] {
+        assert_eq!(out(&disk, A, RELEASE, other, [10, 0]), Err(Sense::INVALID_RELEASE.into()));
+    }
     assert_eq!(out(&disk, A, RELEASE, 5, [10, 0]), DONE);
     assert!(write(&disk, C));
     assert_eq!(
@@ -185,6 +187,32 @@ fn those_that_stay_hear_of_another_type() {
     assert_eq!(out(&disk, B, REGISTER, 0, [0, 13]), DONE);
     assert_eq!(out(&disk, C, PREEMPT, 6, [12, 10]), DONE);
     assert_eq!([A, B].map(|host| hears(&disk, host)), [Some(Sense::REGISTRATIONS_PREEMPTED), None]);
+}
+
+/// What a host has not heard is told once, however often it happened, and to nobody who comes anew under its name.
+#[test]
+fn what_was_not_heard_is_told_once_and_goes_with_the_session() {
+    let disk = registered();
+    for _ in 0..2 {
+        assert_eq!(out(&disk, A, PREEMPT, 1, [10, 11]), DONE);
+        assert_eq!(out(&disk, B, REGISTER, 0, [0, 11]), DONE);
+    }
+    assert_eq!(told(&disk, 0)[..4], [0, 0, 0, 6], "each is a change");
+    assert_eq!([hears(&disk, B), hears(&disk, B)], [Some(Sense::REGISTRATIONS_PREEMPTED), None]);
+    assert_eq!(out(&disk, A, PREEMPT, 1, [10, 11]), DONE);
+    disk.reservations.borrow_mut().lost(B);
+    assert_eq!(hears(&disk, B), None);
+}
+
+/// Who names its own key takes the place of those that share it, and stays registered.
+#[test]
+fn a_host_that_preempts_its_own_key_stays() {
+    let disk = registered();
+    assert_eq!(out(&disk, C, REGISTER, 0, [0, 10]), DONE);
+    assert_eq!(out(&disk, A, RESERVE, 5, [10, 0]), DONE);
+    assert_eq!(out(&disk, A, PREEMPT, 6, [10, 10]), DONE);
+    assert_eq!((told(&disk, 0)[7], told(&disk, 1)[21]), (16, 6), "A and B");
+    assert!(read(&disk, A) && read(&disk, B) && !read(&disk, C));
 }
 
 /// Of a reservation that the registered hosts shared they hear when its holder ends it with its registration; of others they had nothing. Where
