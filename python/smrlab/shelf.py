@@ -36,5 +36,6 @@ def listed() -> list[dict[str, Any]]:
         # What stands above the first table.
         doc = tomllib.loads(path.read_text().split("\n[", 1)[0])
         names = {"name": path.parent.name, "summary": doc["title"], "reference": doc["citation"]}
-        found.append({"kind": "paper", **names, "page": textwrap.fill(doc["setting"], 119)})
+        paragraphs = (textwrap.fill(paragraph, 119) for paragraph in doc["setting"].strip().split("\n\n"))
+        found.append({"kind": "paper", **names, "page": "\n\n".join(paragraphs)})
     return found

@@ -32,7 +32,8 @@ def milliseconds(value: float | None) -> str:
     if value is None:
         return ABSENT
     for factor, unit in ((3.6e6, "h"), (6e4, "min"), (1e3, "s"), (1, "ms")):
-        if value >= factor * (3 if factor > 1e3 else 1):
+        # As it is told: 999.6 ms is a second.
+        if value / factor >= 3 if factor > 1e3 else round(value / factor, 3) >= 1:
             return f"{number(value / factor)} {unit}"
     return f"{number(value * 1e3)} µs"
 
@@ -47,7 +48,7 @@ def size(value: float | None) -> str:
     if value is None:
         return ABSENT
     for unit in ("B", "KiB", "MiB", "GiB"):
-        if value < 1024:
+        if round(value) < 1024:
             return f"{number(value)} {unit}"
         value /= 1024
     return f"{number(value)} TiB"

@@ -88,7 +88,7 @@ class Trace:
         if not isinstance(table, ArrowStream):
             kind = type(table).__name__
             raise InputError(
-                f"a {kind} is no trace: a text, a Trace, or a table that speaks Arrow (__arrow_c_stream__)"
+                f"{kind} is no trace: give a text, a Trace, or a table that speaks Arrow (__arrow_c_stream__)"
             )
         file = tempfile.NamedTemporaryFile(prefix="smrlab-", suffix=".parquet")  # noqa: SIM115 - kept by the trace
         rows = stored(table, file.name)

@@ -78,7 +78,7 @@ def test_words_are_read_as_every_library_has_them(op: pa.Array) -> None:
 
 @pytest.mark.parametrize("given", [{"op": ["read"]}, 5, object()])
 def test_what_is_no_table_is_refused(given: object) -> None:
-    with pytest.raises(InputError, match=f"a {type(given).__name__} is no trace"):
+    with pytest.raises(InputError, match=f"{type(given).__name__} is no trace"):
         run(given, drive="tiny", layer="cmr")  # type: ignore[arg-type]
 
 

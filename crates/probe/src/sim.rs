@@ -6,7 +6,7 @@ use smrlab_drive::assemble::{Wanted, assemble};
 use smrlab_stl::{HostRequest, zones_of};
 use smrlab_units::problems::Problems;
 use smrlab_units::spec::SpecError;
-use smrlab_units::{Blocks, Dir, HostOp, Lba, SimTime, Zone};
+use smrlab_units::{Blocks, Dir, HostOp, Lba, SimTime, Zone, counted};
 
 /// See the [module](self).
 pub struct SimTarget {
@@ -43,7 +43,8 @@ impl TimedTarget for SimTarget {
     fn access(&mut self, dir: Dir, lba: Lba, blocks: Blocks) -> Result<Timing, TargetError> {
         let end = lba.0.checked_add(blocks.0);
         if blocks == Blocks::ZERO || end.is_none_or(|e| e > self.blocks().0) {
-            let what = format!("{blocks} blocks from LBA {lba} do not lie within {}", self.blocks());
+            let what =
+                format!("{} from LBA {lba} do not lie within {}", counted(blocks.0, "block"), self.blocks());
             return Err(TargetError { what, gone: false });
         }
         let op = match dir {

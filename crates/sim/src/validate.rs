@@ -16,7 +16,7 @@ use serde_json::{Map, Value, json};
 use smrlab_drive::{ScheduledDrive, Wanted, assemble};
 use smrlab_stl::HostRequest;
 use smrlab_units::problems::Problems;
-use smrlab_units::{Blocks, HostOp, Lba, SimTime};
+use smrlab_units::{Blocks, HostOp, Lba, SimTime, counted};
 
 /// Quantiles at which two distributions are compared.
 const QUANTILES: usize = 10_000;
@@ -88,10 +88,10 @@ fn replay_on(
     for (i, m) in measured.iter().enumerate() {
         if m.lba.0 + m.blocks.0 > host.0 {
             return Err(RunError::Request(format!(
-                "request {} (LBA {}, {} blocks) lies beyond the drive's {host} blocks: is it the trace of this drive?",
+                "request {} (LBA {}, {}) lies beyond the drive's {host} blocks: is it the trace of this drive?",
                 i + 1,
                 m.lba,
-                m.blocks
+                counted(m.blocks.0, "block")
             )));
         }
         let request = HostRequest::new(m.op, m.lba, m.blocks).numbered(i as u64);

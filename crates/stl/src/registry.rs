@@ -248,8 +248,11 @@ mod tests {
         assert_eq!(band_of("rmw,band=20000blk"), Some(20_000));
         assert_eq!(band_of("disk-cache"), Some(50_000));
         assert_eq!(band_of("disk-cache,band=25.6MB"), band_of("disk-cache,band=50000"));
-        let e = build("disk-cache,band=5000", &context).unwrap_err().to_string();
-        assert!(e.contains("do not fit on the medium") && e.contains("larger band="), "{e}");
+        for (layer, remedy) in [("disk-cache,band=5000", "larger band="), ("zoned,zone=4096", "larger zone=")]
+        {
+            let e = build(layer, &context).unwrap_err().to_string();
+            assert!(e.contains("do not fit on the medium") && e.contains(remedy), "{e}");
+        }
     }
 
     /// A drive that counts fewer of its blocks than a band has: what is beyond is spare room of the layers.

@@ -2,6 +2,7 @@
 //! every registry entry (layer, format, generator, scheduler, …) is parsed, checked, explained and documented.
 
 mod addr;
+mod counted;
 mod counters;
 mod forward;
 pub mod histogram;
@@ -16,6 +17,7 @@ mod time;
 mod zone;
 
 pub use addr::{BLOCK_BYTES, Blocks, Dir, HostOp, Lba, Pba};
+pub use counted::counted;
 pub use histogram::Histogram;
 pub use quantity::{
     BandSize, Quantity, QuantityError, Size, parse_bytes, parse_count, parse_share, parse_time,

@@ -170,7 +170,7 @@ def _describe(name: str, doc: dict[str, Any]) -> None:
         f"{text.size(bands['data_blocks'] * 512)} in all"
     )
     for label, value in (
-        ("size", f"{_decimal(doc['bytes'])} ({text.size(doc['bytes'])}), {doc['blocks']:,} blocks"),
+        ("size", f"{_decimal(doc['bytes'])} ({text.size(doc['bytes'])}), {text.counted(doc['blocks'], 'block')}"),
         ("rotation", f"{doc['rpm']:,} rpm, a revolution is {60e3 / doc['rpm']:.3g} ms"),
         (
             "tracks",

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 from rich.markup import escape
 
-from .. import _core, files, targets
+from .. import _core, files, targets, text
 from ..errors import InputError, Interrupted, MissingError
 from ..work import attended
 from . import console
@@ -133,14 +133,15 @@ def _order(order: dict[str, Any]) -> str:
 def _own_cache(doc: dict[str, Any]) -> list[str]:
     lines = [doc["own_cache"]] if "own_cache" in doc else []
     if (cache := doc.get("cache")) and cache["present"]:
-        lines.append(f"{cache['segments']} segments, reads {cache['read_ahead']} blocks ahead")
+        ahead = text.counted(cache["read_ahead"], "block")
+        lines.append(f"{text.counted(cache['segments'], 'segment')}, reads {ahead} ahead")
     return lines
 
 
 def _show(target: str, doc: dict[str, Any]) -> None:
     """The page of an extraction."""
     out = console.out()
-    out.print(f"[bold]{escape(target)}[/bold]: {doc['blocks']:,} blocks")
+    out.print(f"[bold]{escape(target)}[/bold]: {text.counted(doc['blocks'], 'block')}")
     if rpm := doc.get("rpm"):
         out.print(f"rotation       {_measured(rpm, 3, 'rpm')}")
     if skew := doc.get("skew"):

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 from rich.markup import escape
 
-from .. import _core, targets
+from .. import _core, targets, text
 from ..errors import InputError, Interrupted, MissingError
 from ..work import attended
 from . import console
@@ -130,12 +130,14 @@ def _show(target: str, doc: dict[str, Any]) -> None:
     if size := doc.get("cache_size"):
         each = size["write_blocks"] // 2
         limit = LIMITS.get(size.get("limit"), "")
-        rows.append(("cache size", f"{_size(size['blocks'])}: {size['writes']:,} writes of {each} KiB{limit}"))
+        writes = text.counted(size["writes"], "write")
+        rows.append(("cache size", f"{_size(size['blocks'])}: {writes} of {each} KiB{limit}"))
     if band := doc.get("band"):
         spread = f" ± {band['spread']:.0f}"
         rows.append(("band", f"{band['blocks']:,}{spread} blocks ({_size(band['blocks'])}), {band['rewrite_s']:.2f} s"))
     if along := doc.get("bands_along"):
-        rows.append(("elsewhere", ", ".join(f"{b['blocks']:,} blocks at LBA {b['lba']:,}" for b in along)))
+        places = (f"{text.counted(b['blocks'], 'block')} at LBA {b['lba']:,}" for b in along)
+        rows.append(("elsewhere", ", ".join(places)))
     if toward := doc.get("toward"):
         rows.append(("shingled", f"towards {toward} LBAs"))
     rows += [(key.replace("_", " "), doc[key]) for key in ("mapping", "cleaning", "own_cache") if key in doc]

@@ -96,8 +96,9 @@ def write_page(found: Reproduction, folder: Path) -> Path:
     """Draws all figures into `folder` and writes the page; gives its path."""
     paper = found.paper
     folder.mkdir(parents=True, exist_ok=True)
+    about = "".join(f"<p>{_prose(paragraph)}</p>" for paragraph in paper.setting.split("\n\n"))
     parts = [
-        f"<h1>{html.escape(paper.title)}</h1><p>{html.escape(paper.citation)}</p><p>{_prose(paper.setting)}</p>",
+        f"<h1>{html.escape(paper.title)}</h1><p>{html.escape(paper.citation)}</p>{about}",
         f"<p><code>{html.escape(command(found))}</code></p>",
     ]
     shown: set[str] = set()

@@ -167,7 +167,7 @@ def load(name: str) -> Paper:
             id=name,
             title=doc["title"],
             citation=doc["citation"],
-            setting=doc["setting"],
+            setting=doc["setting"].strip(),
             folder=path.parent,
             experiments=tuple(Experiment(**e) for e in doc["experiment"]),
             figures=tuple(Figure(**f) for f in doc.get("figure", [])),

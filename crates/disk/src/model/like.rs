@@ -5,7 +5,7 @@ use super::{DriveModel, DriveSpec, write};
 use crate::geometry::{Layout, ZoneSpec};
 use crate::mechanics::SeekCurve;
 use crate::{DriveError, Result};
-use smrlab_units::{BLOCK_BYTES, Blocks};
+use smrlab_units::{BLOCK_BYTES, Blocks, counted};
 
 /// What is asked of the new drive; what is `None` is the other one's.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -76,10 +76,10 @@ fn summary(drive: &DriveModel) -> String {
     let units = [(1e12, "TB"), (1e9, "GB"), (1e6, "MB")];
     let (size, unit) = units.into_iter().find(|(size, _)| bytes >= *size).unwrap_or((1e3, "kB"));
     format!(
-        "{} {unit}, {} rpm, {surfaces} surface{}, {} zones from {:.0} to {:.0} MB/s, head width {}",
+        "{} {unit}, {} rpm, {}, {} zones from {:.0} to {:.0} MB/s, head width {}",
         (bytes / size * 1e3).round() / 1e3,
         drive.spec().mechanics.rpm,
-        if surfaces == 1 { "" } else { "s" },
+        counted(surfaces.into(), "surface"),
         zones.len(),
         rate(zones.first()),
         rate(zones.last()),

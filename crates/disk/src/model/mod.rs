@@ -211,7 +211,7 @@ impl DriveModel {
     /// When no band fits, or the medium has no room for the guards.
     pub fn block_bands(&self, blocks: Blocks) -> Result<Bands> {
         let most = self.counted_blocks().0.saturating_sub(self.unshingled().0) / blocks.0.max(1);
-        self.shingled_bands(blocks, most..=most)
+        self.shingled_bands(blocks, most..=most, "band")
     }
 
     /// The blocks before the first shingled one: those of the tracks set aside, on a drive with a block profile.
@@ -222,11 +222,11 @@ impl DriveModel {
         }
     }
 
-    /// As [`block_bands`](Self::block_bands), so many of them.
+    /// As [`block_bands`](Self::block_bands), so many of them; `key`: the parameter that says how large they are.
     ///
     /// # Errors
     /// As there.
-    pub fn shingled_bands(&self, blocks: Blocks, number: RangeInclusive<u64>) -> Result<Bands> {
+    pub fn shingled_bands(&self, blocks: Blocks, number: RangeInclusive<u64>, key: &str) -> Result<Bands> {
         let (least, most) = number.into_inner();
         let Interference::Blocks(p) = self.spec.interference else {
             let reason = format!("{} has a physical profile: give the band's size in tracks", self.spec.name);
@@ -235,7 +235,7 @@ impl DriveModel {
         let bands = Bands::of_blocks(&self.geometry, Pba(p.from), (blocks, Blocks(p.reach - 1)), most)?;
         if self.spec.counted.is_some() && bands.len() < least {
             let reason = format!(
-                "{least} bands of {blocks} blocks and their guards do not fit on the medium, only {}: use a larger band=",
+                "{least} {key}s of {blocks} blocks and their guards do not fit on the medium, only {}: use a larger {key}=",
                 bands.len()
             );
             return Err(DriveError::one("bands.blocks", reason));

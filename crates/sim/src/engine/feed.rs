@@ -4,7 +4,7 @@ use super::CHECK_EVERY;
 use crate::error::{Result, RunError};
 use smrlab_stl::HostRequest;
 use smrlab_trace::{Batch, Pipeline, Record, Steps, TraceSource};
-use smrlab_units::{Blocks, HostOp, Lba, SimTime};
+use smrlab_units::{Blocks, HostOp, Lba, SimTime, counted};
 
 /// See the [module](self).
 pub struct Feed {
@@ -133,9 +133,10 @@ impl Feed {
 #[cold]
 fn beyond(row: u64, lba: Lba, blocks: u32, end: u64) -> RunError {
     RunError::Request(format!(
-        "request {} (LBA {lba}, {blocks} blocks) lies beyond the host's space of {end} blocks; \
+        "request {} (LBA {lba}, {}) lies beyond the host's space of {end} blocks; \
          wrap = \"capacity\" (--wrap capacity) takes LBAs modulo that space",
-        row + 1
+        row + 1,
+        counted(blocks.into(), "block")
     ))
 }
 

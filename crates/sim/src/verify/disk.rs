@@ -10,7 +10,7 @@ use crate::error::{Result, RunError};
 use smrlab_disk::{Geometry, Interference};
 use smrlab_drive::TimedPlan;
 use smrlab_stl::{Cause, Endpoint, HostRequest, MediaOp, OpId, Outcome, Plan};
-use smrlab_units::{Blocks, Dir, HostOp, Lba, Pba};
+use smrlab_units::{Blocks, Dir, HostOp, Lba, Pba, counted};
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
@@ -321,8 +321,10 @@ impl Disk {
                 let (op, why) = (w.op, w.op.cause.name());
                 let whole = if op.cause == Cause::Host { "" } else { ", which the host did not ask for" };
                 format!(
-                    "media write {} of {who} ({why}{whole}, {} blocks at PBA {}) destroyed it",
-                    w.number, op.blocks, op.pba
+                    "media write {} of {who} ({why}{whole}, {} at PBA {}) destroyed it",
+                    w.number,
+                    counted(op.blocks.0, "block"),
+                    op.pba
                 )
             }
         }

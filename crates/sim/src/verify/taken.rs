@@ -2,15 +2,15 @@
 
 use crate::error::{Result, RunError};
 use smrlab_stl::HostRequest;
-use smrlab_units::HostOp;
+use smrlab_units::{HostOp, counted};
 
 /// In the order in which they were taken.
 #[derive(Debug, Default)]
 pub(super) struct Taken(Vec<HostRequest>);
 
 fn fault(read: &HostRequest, what: &str) -> RunError {
-    let (id, lba, blocks) = (read.id, read.lba, read.blocks);
-    RunError::Verification(format!("verify-media: request {id} read {blocks} blocks at LBA {lba} {what}"))
+    let (id, lba, blocks) = (read.id, read.lba, counted(read.blocks.0, "block"));
+    RunError::Verification(format!("verify-media: request {id} read {blocks} at LBA {lba} {what}"))
 }
 
 impl Taken {

@@ -259,6 +259,6 @@ fn the_write_that_destroyed_a_block_is_named_as_it_was() {
     assert_eq!(
         found.err().map(|e| e.to_string()).unwrap_or_default(),
         "verify-media: request 2 read LBA 61 from PBA 61, and not what was last written there: \
-         media write 1 of request 1 (host, 1 blocks at PBA 5) destroyed it"
+         media write 1 of request 1 (host, 1 block at PBA 5) destroyed it"
     );
 }

@@ -38,9 +38,11 @@ pub(super) const FORMAT: Format = Format {
         Param::new("header", Kind::Count(0, 1_000_000), "")
             .doc("lines to pass over; by default the first where its time does not begin with a digit"),
         Param::new("read", Kind::Text, "")
-            .doc("words that mean a read, separated by ';'; by default what begins with R"),
+            .doc("words that mean a read, separated by ';'; by default what begins with R, and below a header with names of our own R and \
+                  Read"),
         Param::new("write", Kind::Text, "")
-            .doc("words that mean a write, separated by ';'; by default what begins with W"),
+            .doc("words that mean a write, separated by ';'; by default what begins with W, and below a header with names of our own W and \
+                  Write"),
         Param::new("all", Kind::Choice(&["read", "write"]), "")
             .doc("what all requests are where there is no column for it"),
         Param::new("gap", Kind::Time, "")

@@ -117,6 +117,8 @@ pub(crate) struct Csv {
     hex: bool,
     /// Operations may be numbers, as in the Parquet traces that `trace convert` writes.
     numbered: bool,
+    /// The names of the header say what the columns are.
+    headed: bool,
 }
 
 fn words(text: &str) -> Vec<Vec<u8>> {
@@ -151,6 +153,7 @@ impl Csv {
             gap: None,
             now: SimTime::ZERO,
             hex: false,
+            headed: false,
             numbered: false,
         }
     }
@@ -164,6 +167,7 @@ impl Csv {
         let own = headed.and_then(Headed::columns);
         if let Some(headed) = headed {
             csv.sep = headed.sep;
+            csv.headed = true;
             csv.numbered = headed.is_arrival_ns();
         }
         if let Some(text) = v.text("columns").or(own.as_deref()) {
@@ -243,6 +247,11 @@ impl Csv {
         }
     }
 
+    /// Whether a word that begins as `name` does means it: what stands below names of our own has to be all of it.
+    fn means(&self, text: &[u8], name: &str) -> bool {
+        !self.headed || text.len() == 1 || text.eq_ignore_ascii_case(name.as_bytes())
+    }
+
     fn op(&self, text: &[u8]) -> Result<HostOp, Reason> {
         let text = text.trim_ascii();
         if self.read.iter().any(|w| w == text) {
@@ -252,8 +261,8 @@ impl Csv {
             return Ok(HostOp::Write);
         }
         match text.first() {
-            Some(b'R' | b'r') if self.read.is_empty() => Ok(HostOp::Read),
-            Some(b'W' | b'w') if self.write.is_empty() => Ok(HostOp::Write),
+            Some(b'R' | b'r') if self.read.is_empty() && self.means(text, "read") => Ok(HostOp::Read),
+            Some(b'W' | b'w') if self.write.is_empty() && self.means(text, "write") => Ok(HostOp::Write),
             Some(n @ b'0'..=b'8') if self.numbered && text.len() == 1 => {
                 Ok(HostOp::ALL[usize::from(n - b'0')])
             }

@@ -195,6 +195,12 @@ fn a_header_of_our_own_names_says_all() {
     refused("", "time,op,lba,blocks\n5,R,8,8\n", &lines);
     refused("csv", "time,op,lba,blocks\n5,R,8,8\n", &lines);
     refused("csv", "5,R,8,8\n", &["no header", "5,R,8,8", "columns=time:ms;op;lba;size:blk"]);
+    // A word that begins as an operation does is none.
+    for word in ["weird", "rewind", "wr"] {
+        let table = format!("time_s,op,lba,blocks\n0.5,WRITE,8,8\n0.6,{word},8,8\n");
+        refused("csv", &table, &["line 3", &format!("op '{word}'"), "write="]);
+        assert_eq!(rows(&format!("csv,write=WRITE;{word}"), &table).op, [Write, Write]);
+    }
     // Only our own traces number operations.
     refused("csv", "time_s,op,lba,blocks\n0.5,1,8,8\n", &["line 2", "op '1'", "read="]);
 }

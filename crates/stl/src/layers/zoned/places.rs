@@ -84,7 +84,7 @@ fn lay_unshingled(drive: &DriveModel, lengths: Lengths, share: Option<f64>) -> R
     }
     // What is left of those tracks is less than a zone: where the medium has room for one more zone, there is one.
     let number = counted.saturating_sub(aside) / capacity..=counted.saturating_sub(room * size) / capacity;
-    let bands = drive.shingled_bands(Blocks(capacity), number)?;
+    let bands = drive.shingled_bands(Blocks(capacity), number, "zone")?;
     let tracks = if wanted > 0 { (vec![0], vec![Pba(0)]) } else { Tracks::default() };
     Ok(Places::new(bands, lengths, wanted, tracks))
 }
