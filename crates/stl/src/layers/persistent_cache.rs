@@ -290,7 +290,7 @@ impl PersistentCache {
         if matches!(self.at, At::Log(_)) {
             plan.lasting(self.o.commit_overhead + commit);
         } else {
-            plan.pause(Cause::Metadata, commit.since(media));
+            plan.pause(Cause::Metadata, commit.since(self.layout.passing(at.offset, blocks)));
         }
     }
 

@@ -58,6 +58,22 @@ fn writes_cost_a_commit_until_the_map_is_full() {
     }
 }
 
+/// D2: from elsewhere a write pays the way and the turn beside its commit, also where its packet crosses a track's end.
+#[test]
+fn a_commit_takes_as_long_from_elsewhere() {
+    let mut drive = model_drive();
+    for i in 0..60 {
+        drive.serve(HostOp::Read, i * 100_000_000, 8);
+        let took = drive.serve(HostOp::Write, i * 1024, 1024).total;
+        let way = drive.mechanics.phases();
+        let way = (way.overhead + way.seek + way.rotation).as_ms_f64();
+        assert!(
+            (took - way - 2.4 * REVOLUTION_MS).abs() < 1e-3,
+            "write {i}: {took} ms, {way} of them on the way"
+        );
+    }
+}
+
 /// D4, D6: small writes over the whole drive, once the map is full; D5: in 32 GiB; D11: what cleaning without load takes.
 #[test]
 fn the_density_of_writes_decides() {

@@ -4,9 +4,9 @@ use crate::entry::BuildContext;
 use crate::parts::stretches::MediumSpace;
 use smrlab_disk::bands::BandId;
 use smrlab_disk::mechanics::Distance;
-use smrlab_disk::{Bands, DriveError, Interference, Mechanics};
+use smrlab_disk::{Bands, Interference, Mechanics};
 use smrlab_units::reciprocal::RunIndex;
-use smrlab_units::{Blocks, Pba, SimTime};
+use smrlab_units::{Blocks, Dir, Pba, SimTime};
 use std::ops::Range;
 
 /// A band of the medium, its guard left out.
@@ -37,6 +37,8 @@ pub(super) struct Layout {
     pub track: u64,
     /// Nanoseconds of a revolution, times a thousand.
     turn: u64,
+    /// What passes at the end of a track of the log before a write goes on.
+    track_end: SimTime,
     /// From each native band to the log, which counts as lying where the native bands begin.
     ways: Vec<SimTime>,
 }
@@ -49,6 +51,16 @@ fn ways(mechanics: &Mechanics, native: &[UsableBand]) -> Vec<SimTime> {
         None => mechanics.read_seek(base - band.seek, 0),
     };
     native.iter().map(way).collect()
+}
+
+/// What passes at the end of the first track of a band before a write goes on.
+fn track_end(mechanics: &Mechanics, band: &UsableBand) -> SimTime {
+    let passing = |blocks| {
+        let mut head = mechanics.clone();
+        head.service(SimTime::ZERO, Dir::Write, band.first + Blocks(band.track - 1), Blocks(blocks));
+        head.phases().transfer
+    };
+    if band.blocks > band.track { passing(2).since(passing(1) + passing(1)) } else { SimTime::ZERO }
 }
 
 impl Layout {
@@ -65,10 +77,9 @@ impl Layout {
         overhead: u64,
     ) -> Result<Self, String> {
         let drive = &context.drive;
-        let say = |e: DriveError| e.to_string();
         let blocks_alone = matches!(drive.interference(), Interference::Blocks(_));
         let over_blocks = drive.spec().mechanics.distance == Distance::Blocks;
-        let mechanics = drive.mechanics(None).map_err(say)?;
+        let mechanics = drive.mechanics(None).map_err(|e| e.to_string())?;
         let mut all: Vec<UsableBand> = (0..bands.len())
             .map(|i| {
                 let b = bands.band(BandId(i));
@@ -118,6 +129,7 @@ impl Layout {
         Ok(Self {
             bands,
             track: all[0].track,
+            track_end: track_end(&mechanics, &all[0]),
             scratch_tracks: (scratch[0].blocks / all[0].track).max(1),
             log: all,
             scratch,
@@ -170,6 +182,12 @@ impl Layout {
             Some(whole) => SimTime(whole / (of * 1000)),
             None => SimTime((u128::from(self.turn) * u128::from(turns) / u128::from(of * 1000)) as u64),
         }
+    }
+
+    /// How long so many blocks at an offset in a band of the log pass.
+    pub(super) fn passing(&self, offset: u64, blocks: u64) -> SimTime {
+        let ends = (offset + blocks - 1) / self.track - offset / self.track;
+        self.turns(blocks, self.track) + SimTime(ends * self.track_end.0)
     }
 
     /// The way from a native band to the log.
