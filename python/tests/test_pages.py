@@ -12,6 +12,7 @@ from typing import Any, cast
 import pyarrow as pa
 import pytest
 from commands import Invoke
+from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure as Drawing
 
 from smrlab import InputError, _core, plots, targets
@@ -280,7 +281,7 @@ def test_the_picture_of_a_summary_has_a_panel_for_each_setting(monkeypatch: pyte
     rows = [{f"s{k}": n % (k + 2) for k in range(4)} | {"layer.x": n, "iops": 1.0 + n} for n in range(8)]
     found = summary.measured(rows, "iops", [*(f"s{k}" for k in range(4)), "layer.x"])
     made: list[Drawing] = []
-    monkeypatch.setattr(Drawing, "savefig", lambda self, *_, **__: made.append(self))
+    monkeypatch.setattr(FigureCanvasSVG, "print_svg", lambda self, *_, **__: made.append(self.figure))
     summary.picture(found)
     (figure,) = made
     assert figure.get_size_inches().tolist() == pytest.approx([3 * 3.4, 2 * 2.8])
