@@ -143,8 +143,13 @@ impl Layered {
     /// When it has no write pointer; what the log answers.
     pub fn fail_zone(&self, zone: Lba, condition: ZoneCondition) -> Result<()> {
         let mut server = self.table.lock();
-        let mut plan = Plan::new(false, true);
-        if !server.scheduled.drive_mut().layer_mut().fail_zone(zone, condition, &mut plan) {
+        let (mut plan, mut gap) = (Plan::new(false, true), false);
+        let layer = server.scheduled.drive_mut().layer_mut();
+        layer.zones(zone, &mut |found| {
+            gap = !found.kind.has_pointer();
+            false
+        });
+        if gap || !layer.fail_zone(zone, condition, &mut plan) {
             return Err(DeviceError::input(format!("block {} is in no zone with a write pointer", zone.0)));
         }
         plan.records().iter().try_for_each(|(_, r)| self.medium.keep(r.tag, r.words))

@@ -50,6 +50,7 @@ fn converse(target: &Target, stream: TcpStream) -> io::Result<()> {
     stream.set_read_timeout(None)?;
     let port = agreed.port();
     let nexus = (agreed.initiator.clone(), agreed.isid);
+    let live = Live::of(target, id);
     // A discovery session is nobody's, and lasts for a question or two.
     if !agreed.discovery {
         let mut sessions = target.sessions.lock();
@@ -57,12 +58,16 @@ fn converse(target: &Target, stream: TcpStream) -> io::Result<()> {
             return Ok(());
         }
         // Who logs in again has lost its old session: its connection ends.
-        if let Some((_, old)) = sessions.insert(nexus.clone(), (id, stream.try_clone()?)) {
+        if let Some((other, old)) = sessions.insert(nexus.clone(), (id, stream.try_clone()?)) {
+            drop(sessions);
             let _ = old.shutdown(std::net::Shutdown::Both);
+            // What it asked for comes to its end first: no old write changes anything behind a new one.
+            Live::wait_for(target, other);
             target.disk.reserve(&mut |all| all.lost(&port));
         }
     }
     let done = Session::new(target, agreed, address, writer).serve(reader);
+    drop(live);
     let mut sessions = target.sessions.lock();
     if sessions.get(&nexus).is_some_and(|(own, _)| *own == id) {
         sessions.remove(&nexus);
@@ -70,6 +75,31 @@ fn converse(target: &Target, stream: TcpStream) -> io::Result<()> {
     }
     let _ = stream.shutdown(std::net::Shutdown::Both);
     done
+}
+
+/// A session that is being served, until it is dropped.
+struct Live<'a>(&'a Target, u64);
+
+impl<'a> Live<'a> {
+    fn of(target: &'a Target, id: u64) -> Self {
+        target.live.lock().insert(id);
+        Self(target, id)
+    }
+
+    /// Waits until the session of a connection is over.
+    fn wait_for(target: &Target, id: u64) {
+        let mut live = target.live.lock();
+        while live.contains(&id) {
+            target.ended.wait(&mut live);
+        }
+    }
+}
+
+impl Drop for Live<'_> {
+    fn drop(&mut self) {
+        self.0.live.lock().remove(&self.1);
+        self.0.ended.notify_all();
+    }
 }
 
 /// A connection's receiving side. It reads ahead, but no more than the next header where data are large.

@@ -1,6 +1,7 @@
 //! A session after its login: commands, data, tasks, and the numbers that keep them in order.
 
 mod answers;
+mod management;
 
 use crate::keys::{Keys, Text};
 use crate::login::{Agreed, MOST_RECEIVED, MOST_TEXT, WINDOW};
@@ -68,6 +69,8 @@ pub struct Session<'a, W> {
     out: Mutex<Out<W>>,
     work: Mutex<Work>,
     more: Condvar,
+    /// A task that was carried out is over.
+    ended: Condvar,
     /// What commands' data are received in.
     spare: Mutex<Spare>,
     /// Text that goes on in the next request.
@@ -104,8 +107,8 @@ impl<'a, W: Write + Send> Session<'a, W> {
         let modes = AtomicU64::new(target.mode_changes.load(Relaxed));
         let (work, spare, text) = (Mutex::default(), Mutex::default(), Mutex::default());
         let port = agreed.port();
-        let (out, more) = (Mutex::new(out), Condvar::new());
-        Self { target, agreed, port, address, out, work, more, spare, text, modes }
+        let (out, more, ended) = (Mutex::new(out), Condvar::new(), Condvar::new());
+        Self { target, agreed, port, address, out, work, more, ended, spare, text, modes }
     }
 
     /// Serves it until one of the two sides ends it.
@@ -365,6 +368,7 @@ impl<'a, W: Write + Send> Session<'a, W> {
             if unit_0(&task.header) { self.executed(cdb, &task.data) } else { execute_absent(disk, cdb) };
         let aborted =
             self.target.workers > 1 && self.work.lock().running.remove(&task.header.tag()) == Some(false);
+        self.ended.notify_all();
         self.spare.lock().give(task.data);
         if aborted {
             self.out.lock().open -= 1;
@@ -392,54 +396,6 @@ impl<'a, W: Write + Send> Session<'a, W> {
         let mut response = Pdu::new(opcode::NOP_IN).with(16, pdu.tag()).with(20, NO_TAG);
         response.header[8..16].copy_from_slice(&pdu.header[8..16]);
         self.send(response, &data[..data.len().min(self.agreed.most_sent)])
-    }
-
-    /// Task management: what was asked for is not answered any more. A cold reset ends all sessions.
-    fn task(&self, pdu: &Pdu, tasks: &mut BTreeMap<u32, Task>) -> io::Result<Next> {
-        let function = pdu.flags() & 0x7f;
-        let response = match (function, unit_0(pdu)) {
-            (1, _) => {
-                let tag = pdu.word(20);
-                let waited = tasks.remove(&tag).is_some();
-                if waited {
-                    self.out.lock().open -= 1;
-                }
-                let ran = self
-                    .work
-                    .lock()
-                    .running
-                    .get_mut(&tag)
-                    .is_some_and(|wanted| std::mem::replace(wanted, false));
-                // 1: the task does not exist.
-                u8::from(!waited && !ran)
-            }
-            // There is no logical unit but one; sets of tasks are those of this session.
-            (2 | 4 | 5, false) => 2,
-            (how @ (2 | 4 | 5 | 6 | 7), _) => {
-                self.out.lock().open -= tasks.len() as u32;
-                tasks.clear();
-                self.work.lock().running.values_mut().for_each(|wanted| *wanted = false);
-                if how > 4 {
-                    let disk = &self.target.disk;
-                    disk.reserve(&mut smrlab_scsi::Reservations::reset);
-                    disk.set_modes(disk.saved().unwrap_or_default());
-                    // All hear of it with their next command, this one's initiator too.
-                    self.target.resets.fetch_add(1, Relaxed);
-                }
-                0
-            }
-            // Function not supported: auto contingent allegiance, reassignment.
-            _ => 5,
-        };
-        let mut answer = Pdu::new(opcode::TASK_RESPONSE).with(16, pdu.tag());
-        answer.header[2] = response;
-        self.send(answer, &[])?;
-        if function != 7 {
-            return Ok(Next::GoOn);
-        }
-        self.out.lock().to.flush()?;
-        self.target.end_sessions();
-        Ok(Next::End)
     }
 
     /// A text request, whose text may go on in the next one (C).

@@ -1,9 +1,9 @@
 //! A target: a disk with a name, and who has sessions with it.
 
 use crate::chap::Secrets;
-use parking_lot::Mutex;
+use parking_lot::{Condvar, Mutex};
 use smrlab_scsi::Disk;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{Shutdown, TcpStream};
 use std::sync::atomic::{AtomicU16, AtomicU64, Ordering::Relaxed};
 
@@ -26,6 +26,9 @@ pub struct Target {
     pub(crate) mode_changes: AtomicU64,
     pub(crate) sessions: Mutex<BTreeMap<Nexus, (u64, TcpStream)>>,
     pub(crate) connections: AtomicU64,
+    /// Connections whose session is being served, and that one's is over.
+    pub(crate) live: Mutex<BTreeSet<u64>>,
+    pub(crate) ended: Condvar,
 }
 
 impl Target {
@@ -42,6 +45,8 @@ impl Target {
             mode_changes: AtomicU64::new(0),
             sessions: Mutex::default(),
             connections: AtomicU64::new(0),
+            live: Mutex::default(),
+            ended: Condvar::new(),
         }
     }
 

@@ -80,3 +80,25 @@ fn a_session_ends_with_its_connection_or_with_the_next_login_of_its_port() {
     drop(second);
     other.waits(next + 2);
 }
+
+/// What the old session asked for comes to its end before the new one does anything.
+#[test]
+fn a_session_that_is_taken_over_ends_first() {
+    let (disk, listener) = (workers::gated(), TcpListener::bind("127.0.0.1:0").unwrap());
+    let at = listener.local_addr().unwrap();
+    listen(Arc::new(Target::new(NAME.to_owned(), Box::new(disk), 2)), listener).unwrap();
+    let mut old = Initiator::comes(at, "iqn.a", 1);
+    for (tag, lba) in [(1, 0), (2, 5)] {
+        let read = command(tag, tag - 1, 0x40, 512, &read_10(lba, 1));
+        pdu::write(&mut old.0, &read, &[], Digests::default()).unwrap();
+    }
+    let answer = pdu::read(&mut old.0, Digests::default(), 1 << 20).unwrap();
+    assert_eq!(answer.tag(), 2, "the first one is with the disk");
+    let mut new = Initiator::comes(at, "iqn.a", 1);
+    new.0.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
+    assert_eq!(new.asks(0, READY), None);
+    disk.open();
+    new.0.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+    let answer = pdu::read(&mut new.0, Digests::default(), 1 << 20).unwrap();
+    assert_eq!((answer.opcode(), answer.header[3]), (opcode::RESPONSE, 0));
+}

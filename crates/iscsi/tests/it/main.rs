@@ -7,6 +7,7 @@ mod reserving;
 mod text;
 mod window;
 mod workers;
+mod zones;
 
 use proptest::prelude::*;
 use smrlab_iscsi::Target;

@@ -8,10 +8,10 @@ use std::sync::{Condvar, RwLock};
 use std::time::Duration;
 
 /// A disk whose reads of block 0 wait until they are let go. Commands look at reservations side by side, as on a served disk.
-struct Gated(Memory, Mutex<bool>, Condvar, RwLock<Reservations>);
+pub(super) struct Gated(Memory, Mutex<bool>, Condvar, RwLock<Reservations>);
 
 impl Gated {
-    fn open(&self) {
+    pub(super) fn open(&self) {
         *self.1.lock().unwrap() = true;
         self.2.notify_all();
     }
@@ -112,7 +112,7 @@ impl Host {
     }
 }
 
-fn gated() -> &'static Gated {
+pub(super) fn gated() -> &'static Gated {
     Box::leak(Box::new(Gated(*Memory::boxed(), Mutex::default(), Condvar::new(), RwLock::default())))
 }
 
@@ -167,7 +167,8 @@ fn a_command_overtakes_one_that_waits() {
     assert!(ended);
 }
 
-/// What is aborted while it runs is not answered, and not aborted twice; its place in the window is free again.
+/// What is aborted while it runs is not answered, and not aborted twice; its place in the window is free again. That it is aborted is said when it
+/// has come to its end: an aborted write changes nothing behind that.
 #[test]
 fn what_is_aborted_while_it_runs_is_not_answered() {
     // Abort of the task, and of the set of tasks.
@@ -179,23 +180,53 @@ fn what_is_aborted_while_it_runs_is_not_answered() {
                 pdu
             };
             host.sends(&read(1, 10, 0));
-            host.sends(&task(11));
-            assert_eq!(host.hears(), (opcode::TASK_RESPONSE, 50, 0));
+            host.sends(&read(4, 11, 5));
+            assert_eq!(host.hears(), (opcode::DATA_IN, 4, 0), "the one before is with the disk");
             host.sends(&task(12));
-            assert_eq!(host.hears(), (opcode::TASK_RESPONSE, 50, again), "{function}");
+            host.0.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
+            assert!(pdu::read(&mut host.0, Digests::default(), 1 << 20).is_err(), "it goes on");
+            host.0.set_read_timeout(Some(Duration::from_secs(3))).unwrap();
             disk.open();
-            host.sends(&command(2, 13, 0, 0, &[0; 6]));
+            assert_eq!(host.hears(), (opcode::TASK_RESPONSE, 50, 0));
+            host.sends(&task(13));
+            assert_eq!(host.hears(), (opcode::TASK_RESPONSE, 50, again), "{function}");
+            host.sends(&command(2, 14, 0, 0, &[0; 6]));
             assert_eq!(host.hears(), (opcode::RESPONSE, 2, 0));
-            host.sends(&read(3, 14, 0));
+            host.sends(&read(3, 15, 0));
             let answer = pdu::read(&mut host.0, Digests::default(), 1 << 20).unwrap();
             // It may still be on its way to the end of what nobody waits for.
-            assert_eq!((answer.opcode(), answer.tag(), answer.word(28)), (opcode::DATA_IN, 3, 15));
-            assert!((141..=142).contains(&answer.word(32)), "{}", answer.word(32));
-            host.sends(&logout(15));
+            assert_eq!((answer.opcode(), answer.tag(), answer.word(28)), (opcode::DATA_IN, 3, 16));
+            assert!((142..=143).contains(&answer.word(32)), "{}", answer.word(32));
+            host.sends(&logout(16));
             assert_eq!(host.hears(), (opcode::LOGOUT_RESPONSE, 99, 0));
         });
         assert!(ended);
     }
+}
+
+/// What waits for a worker when it is aborted is not carried out at all.
+#[test]
+fn what_is_aborted_before_it_runs_does_nothing() {
+    let ended = session(|host, disk| {
+        for (tag, number) in [(1, 10), (2, 11)] {
+            host.sends(&read(tag, number, 0));
+        }
+        let write = Pdu { data: vec![7; 512], ..command(3, 12, 0xa0, 512, &write_10(5, 1)) };
+        host.sends(&write);
+        let mut abort = Pdu::new(opcode::TASK).with(16, 50).with(20, 3).with(24, 13);
+        abort.header[1] |= 1;
+        host.sends(&abort);
+        assert_eq!(host.hears(), (opcode::TASK_RESPONSE, 50, 0), "while both workers are busy");
+        disk.open();
+        host.hears();
+        host.hears();
+        host.sends(&logout(14));
+        assert_eq!(host.hears(), (opcode::LOGOUT_RESPONSE, 99, 0));
+        let mut data = [1; 512];
+        disk.0.read(Lba(5), &mut data).unwrap();
+        assert_eq!(data, [0; 512]);
+    });
+    assert!(ended);
 }
 
 struct Panics;

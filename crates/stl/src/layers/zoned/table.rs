@@ -314,7 +314,7 @@ impl Table {
             let Some(state) = self.state(zone) else { continue };
             let span = self.shape.span(zone);
             let at = lba.0.max(span.start);
-            if state.condition == Offline {
+            if state.condition == Offline && at < span.end {
                 return Err((Refusal::ZoneOffline, Lba(at)));
             }
             // The part of the request in this zone and the gap behind it.

@@ -1,0 +1,71 @@
+//! Task management: tasks that are aborted, and resets.
+
+use super::{Next, Session, Task, Work, unit_0};
+use crate::pdu::{Pdu, opcode};
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use std::sync::atomic::Ordering::Relaxed;
+
+impl<W: Write + Send> Session<'_, W> {
+    /// Task management: what was asked for is not answered any more. A cold reset ends all sessions.
+    pub(super) fn task(&self, pdu: &Pdu, tasks: &mut BTreeMap<u32, Task>) -> io::Result<Next> {
+        let function = pdu.flags() & 0x7f;
+        let response = match (function, unit_0(pdu)) {
+            (1, _) => {
+                let tag = pdu.word(20);
+                let waited = tasks.remove(&tag).is_some();
+                if waited {
+                    self.out.lock().open -= 1;
+                }
+                // 1: the task does not exist.
+                u8::from(!waited && !self.abort(|running| running == tag))
+            }
+            // There is no logical unit but one; sets of tasks are those of this session.
+            (2 | 4 | 5, false) => 2,
+            (how @ (2 | 4 | 5 | 6 | 7), _) => {
+                self.out.lock().open -= tasks.len() as u32;
+                tasks.clear();
+                self.abort(|_| true);
+                if how > 4 {
+                    let disk = &self.target.disk;
+                    disk.reserve(&mut smrlab_scsi::Reservations::reset);
+                    disk.set_modes(disk.saved().unwrap_or_default());
+                    // All hear of it with their next command, this one's initiator too.
+                    self.target.resets.fetch_add(1, Relaxed);
+                }
+                0
+            }
+            // Function not supported: auto contingent allegiance, reassignment.
+            _ => 5,
+        };
+        let mut answer = Pdu::new(opcode::TASK_RESPONSE).with(16, pdu.tag());
+        answer.header[2] = response;
+        self.send(answer, &[])?;
+        if function != 7 {
+            return Ok(Next::GoOn);
+        }
+        self.out.lock().to.flush()?;
+        self.target.end_sessions();
+        Ok(Next::End)
+    }
+
+    /// Aborts tasks by their tags: those that wait for a worker are not carried out, those that are carried out have come to their end on return, so
+    /// that none changes the disk behind that. Answers whether there were any.
+    fn abort(&self, which: impl Fn(u32) -> bool) -> bool {
+        let mut work = self.work.lock();
+        let Work { queue, running, .. } = &mut *work;
+        let waited = queue.len();
+        queue.retain(|task| !which(task.header.tag()) || running.remove(&task.header.tag()).is_none());
+        let waited = waited - queue.len();
+        let carried_out: Vec<u32> = running.keys().copied().filter(|tag| which(*tag)).collect();
+        for tag in &carried_out {
+            running.insert(*tag, false);
+        }
+        while carried_out.iter().any(|tag| work.running.contains_key(tag)) {
+            self.ended.wait(&mut work);
+        }
+        drop(work);
+        self.out.lock().open -= waited as u32;
+        waited + carried_out.len() > 0
+    }
+}
