@@ -63,10 +63,31 @@ fn physical_blocks_are_those_of_zones_or_of_the_host() {
 #[test]
 fn drives_that_hide_their_tracks_are_drive_managed() {
     let mut managed = Vec::new();
-    for (layer, array) in [("cmr", None), ("rmw", None), ("s-block", None), ("rmw", Some("mirror,disks=2"))] {
+    let layers = ["cmr", "rmw", "s-block", "floating,what=all", "persistent-cache,readahead=off"];
+    let layers = layers.map(|layer| (layer, None)).into_iter();
+    for (layer, array) in layers.chain([("rmw", Some("mirror,disks=2"))]) {
         let array = array.map(str::to_owned);
         let config = Config { array, ..Config::new("m", "tiny", layer, StoreKind::Memory) };
         managed.push(Device::open(config).unwrap().drive_managed());
     }
-    assert_eq!(managed, [false, true, true, false]);
+    assert_eq!(managed, [false, true, true, false, true, false]);
+}
+
+/// Where nothing is waited for a response still takes the time until it is given.
+#[test]
+fn a_response_ends_when_it_is_given() {
+    let device = Device::open(Config::new("r", "tiny", "cmr", StoreKind::Memory)).unwrap();
+    device.read(0, &mut [0; 512]).unwrap();
+    assert!(device.stats()["response_ms"]["max"].as_f64().unwrap() > 0.0);
+}
+
+/// What befalls disks in runs is refused wherever in a stack it stands.
+#[test]
+fn what_is_for_runs_is_refused_in_every_array() {
+    for array in ["mirror,disks=2,fail=1@1s", "striped,disks=2 / mirror,replace=1s"] {
+        let config =
+            Config { array: Some(array.into()), ..Config::new("r", "tiny", "cmr", StoreKind::Memory) };
+        let refused = Device::open(config).map(drop).unwrap_err().to_string();
+        assert!(refused.contains("= is for runs"), "{array}: {refused}");
+    }
 }

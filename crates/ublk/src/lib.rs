@@ -156,3 +156,37 @@ fn patiently<T>(errno: i32, mut f: impl FnMut() -> Result<T>) -> Result<T> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    /// Of a host-aware drive no zones; of a host-managed one at most as many open as it has.
+    #[test]
+    fn the_kernel_is_told_what_the_disk_is() {
+        for (layer, bytes, zone, open) in [
+            ("cmr", 512, 0, 0),
+            ("host-aware,zone=64KiB", 512, 0, 0),
+            ("zoned,zone=64KiB", 4096, 128, 128),
+            ("zoned,zone=64KiB,capacity=48KiB,max_open=3", 4096, 128, 3),
+        ] {
+            let config =
+                json!({"name": "u", "drive": "tiny", "layer": layer, "store": "memory", "timing": "none"});
+            let device = Device::open(serde_json::from_value(config).unwrap()).unwrap();
+            let told = shape(&device).unwrap();
+            let mut zones = 0;
+            let _ = device.zones(Lba(0), &mut |zone| {
+                zones += u32::from(zone.kind != ZoneKind::Gap);
+                true
+            });
+            let size = (told.size.bytes(), told.transfer.bytes());
+            assert_eq!(size, (device.size(), u64::from(TRANSFER)), "{layer}");
+            assert_eq!(
+                (told.logical, told.zone, told.open),
+                (bytes, Blocks(zone), open.min(zones)),
+                "{layer}"
+            );
+        }
+    }
+}

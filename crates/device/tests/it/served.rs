@@ -151,6 +151,8 @@ fn modes_and_guards() {
     assert_eq!((raw.band(0).unwrap().append, band.start), (0, 0));
     let e = device.write(band.guard * 512, &[1; 512], false).unwrap_err();
     assert_eq!(e.errno(), libc::EPERM);
+    let told = device.events.after(0).pop().unwrap();
+    assert_eq!((told.kind, told.block), ("error", Some(band.guard)));
     // A track, then the one before it: its victims read as garbage with their own address.
     let track = (band.guard / 3) as usize;
     device.write((track * 512) as u64, &vec![9; track * 512], false).unwrap();
@@ -205,6 +207,18 @@ fn injected_faults_come_when_asked() {
         let refused = ask(&format!(r#"{{"cmd":"inject","unreadable":[{first},{end}]}}"#)).unwrap_err();
         assert!(refused.contains("none of the medium"), "{refused}");
     }
+    let cells =
+        |n: u64| ask(&format!(r#"{{"cmd":"map","cells":{n}}}"#)).unwrap()["cells"].as_array().unwrap().len();
+    assert!(cells(100) <= 100 && cells(1 << 20) <= 1 << 16);
+    // Of an array's disks the one that is named.
+    let array =
+        Device::open(Config { array: Some("mirror,disks=2".into()), ..config("cmr", StoreKind::Memory) });
+    let array = array.unwrap();
+    let tell = |line: &str| smrlab_device::control::answer(&array, &*extra, line);
+    tell(r#"{"cmd":"inject","disk":1,"unreadable":[0,8]}"#).unwrap();
+    let readable = |disk| array.medium(Some(disk)).unwrap().read(0, &mut [0; 512]).is_ok();
+    assert_eq!([0, 1].map(readable), [true, false]);
+    assert!(["inject", "map"].iter().all(|cmd| tell(&format!(r#"{{"cmd":"{cmd}","disk":2}}"#)).is_err()));
     assert!(
         ask(r#"{"cmd":"bands"}"#).is_ok() && ask(r#"{"cmd":"nope"}"#).is_err() && ask("nonsense").is_err()
     );

@@ -235,6 +235,7 @@ fn refusals_come_as_sense_and_residuals_are_counted() {
         command(1, 10, 0x40, 512, &[0x28, 0, 0, 0, 0x10, 0, 0, 0, 1, 0]),
         command(2, 11, 0x40, 100, &read_10(0, 1)),
         command(3, 12, 0, 0, &write_10(0, 1)),
+        command(4, 13, 0, 512, &read_10(0, 1)),
     ];
     let (_, out, _) = converse(&target(), NORMAL, &sent);
     assert_eq!(
@@ -247,6 +248,15 @@ fn refusals_come_as_sense_and_residuals_are_counted() {
         "more than was expected"
     );
     assert_eq!((out[2].header[1] & 0x06, out[2].word(44)), (0x04, 512), "a write without data");
+    assert_eq!(out[3].opcode(), opcode::RESPONSE, "a read that takes no data");
+}
+
+/// Whatever the pieces are: here of 512 bytes in bursts of 1280.
+#[test]
+fn a_sequence_of_data_is_no_longer_than_a_burst() {
+    let text = NORMAL.replace("Length=1024", "Length=1280 MaxRecvDataSegmentLength=512");
+    let (_, out, _) = converse(&target(), &text, &[command(1, 10, 0x40, 2048, &read_10(0, 4))]);
+    assert_eq!(out.iter().map(|p| p.flags() >> 7).collect::<Vec<_>>(), [0, 1, 0, 1]);
 }
 
 #[test]

@@ -55,7 +55,8 @@ fn a_reset_starts_the_disk_brings_modes_back_and_ends_a_reservation_and_a_cold_o
     }
 }
 
-/// A host that asks by REQUEST SENSE is told of the reset in its data, in the form and length that it asks for, and once.
+/// A host that asks by REQUEST SENSE is told of the reset in its data, in the form and length that it asks for, and once; INQUIRY does not
+/// tell it.
 #[test]
 fn request_sense_tells_of_a_reset_once() {
     for (cdb, told) in [
@@ -70,6 +71,10 @@ fn request_sense_tells_of_a_reset_once() {
             command(3, 12, 0x40, 255, &cdb),
             command(4, 13, 0, 0, &[0; 6]),
         ];
+        let inquiry = command(5, 11, 0x40, 36, &[0x12, 0, 0, 0, 36, 0]);
+        let (_, out, _) =
+            converse(&target(), NORMAL, &[sent[0].clone(), inquiry, sent[1].clone().with(24, 12)]);
+        assert_eq!((out[1].data.len(), &out[2].data), (36, &told));
         let (_, out, _) = converse(&target(), NORMAL, &sent);
         assert_eq!(out.iter().map(|p| p.header[3]).collect::<Vec<_>>(), [0; 4]);
         assert_eq!(out[1].data, told);

@@ -18,7 +18,8 @@ fn text_that_goes_on_is_put_together() {
         // What was begun before is forgotten.
         text(13, 0x40, NO_TAG, b"SendTargets="),
         text(14, 0x00, NO_TAG, b"X-b=1\0"),
-        text(15, 0x80, 1, b""),
+        // All are for discovery to tell.
+        text(15, 0x80, 1, b"SendTargets=All\0"),
         logout(16),
     ];
     let (_, out, good) = converse(&target(), NORMAL, &sent);

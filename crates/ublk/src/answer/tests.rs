@@ -66,6 +66,10 @@ fn data_go_to_the_place_of_their_tag_and_come_back() {
     assert_eq!(sent(&disk, 0, request(Op::Zeroes, 8, 4), &[]), (0, 0));
     assert_eq!(sent(&disk, 5, request(Op::Read, 8, 8), &[]), (4096, 0));
     assert_eq!(given(&disk, 5, 4096), [&[0; 2048][..], &data[2048..]].concat());
+    for op in [Op::Write, Op::Zeroes, Op::Discard] {
+        sent(&disk, 0, Request { fua: true, ..request(op, 8, 8) }, &data);
+    }
+    assert_eq!(disk.device.counted().0.json()["fua"], 3, "durable at once");
 }
 
 #[test]
