@@ -30,14 +30,17 @@ class Mix:
     span: int
     hot: float = 0.0  # share of requests that go to a 64th of the span
     sequential: float = 0.0  # share of reads that go on behind the last such one
+    stream: int = 0  # blocks of each write, which go on behind each other; 0: writes are drawn as reads are
 
     def draw(self, n: int, rng: random.Random) -> list[tuple[bool, int, int]]:
-        base, goes_on, out = int(self.start * LAST), 0, []
+        base, goes_on, written, out = int(self.start * LAST), 0, 0, []
         for _ in range(n):
             read, size = rng.random() < self.reads, 2 ** rng.randint(0, self.most)
             at = rng.randrange(self.span // 64 if rng.random() < self.hot else self.span)
             if read and rng.random() < self.sequential:
                 at, goes_on = goes_on % self.span, goes_on + size
+            if not read and self.stream:
+                at, size, written = written % self.span, self.stream, written + self.stream
             out.append((read, min(base + at, LAST), size))
         return out
 
@@ -48,6 +51,8 @@ MIXES = {
     "inner edge, hot, mostly reads": Mix(0.7, 5, 0.95, 40 * GIB, hot=0.8),
     "streams of reads between writes": Mix(0.6, 4, 0.5, 30 * GIB, sequential=0.9),
     "the whole drive": Mix(0.4, 6, 0.0, LAST),
+    # One in five of the packets that come after a read crosses the end of a track.
+    "large writes in order between reads": Mix(0.5, 4, 0.0, LAST, stream=128),
 }
 
 
