@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import sys
 import textwrap
 from collections.abc import Sequence
 
 GAP = "  "
+# No line of prose is longer: it is hard to read.
+LONGEST = 120
 # No column is folded below so many characters.
 NARROWEST = 16
 
@@ -20,6 +23,21 @@ def bold(text: str) -> str:
 def width() -> int:
     """Characters in a line: the terminal's, or as many as a line needs where stdout is none."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else 200
+
+
+def prose(text: str) -> str:
+    """Paragraphs and items of lists, set anew in lines that fit; what is indented keeps its lines."""
+    room = min(width(), LONGEST)
+
+    def fill(part: str) -> str:
+        if part[0] in " |>":
+            return part
+        words = " ".join(part.split())
+        return textwrap.fill(words, room, subsequent_indent="  " * part.startswith("- "), break_on_hyphens=False)
+
+    # A list's items follow each other without an empty line.
+    parts = re.split(r"(\n\s*\n|\n(?=- ))", text.strip())
+    return "".join(part if part.isspace() else fill(part) for part in parts)
 
 
 def table(rows: Sequence[Sequence[str]], head: Sequence[str] | None = None, line: int | None = None) -> list[str]:

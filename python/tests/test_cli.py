@@ -18,7 +18,7 @@ import pytest
 import typer
 from commands import TINY, Invoke
 
-from smrlab.cli import build, catalogue
+from smrlab.cli import build
 from smrlab.cli.options import apply_sets
 
 RUN = ("run", "--trace", TINY, "--drive", "modern-7200")
@@ -164,26 +164,6 @@ def test_an_option_that_commands_share_says_the_same_in_each() -> None:
     assert said == [said[0]] * 3
 
 
-@pytest.mark.parametrize("kind", catalogue.KINDS)
-def test_everything_that_is_listed_can_be_explained(smrlab: Invoke, kind: str) -> None:
-    entries = smrlab("list", kind, "--json").json()
-    assert entries
-    for entry in entries:
-        ended = smrlab("explain", entry["name"])
-        assert ended.status == 0, ended.err
-        assert entry["name"] in ended.out
-        for parameter in entry.get("params", []):
-            assert parameter["name"] in ended.out
-            assert parameter["doc"], f"{entry['name']}: {parameter['name']} has no documentation"
-        assert entry["summary"], f"{entry['name']} has no summary"
-
-
-def test_the_readme_counts_formats_and_generators(smrlab: Invoke) -> None:
-    formats, generators = (len(smrlab("list", kind, "--json").json()) for kind in ("formats", "generators"))
-    page = (Path(__file__).parents[2] / "README.md").read_text()
-    assert f"{formats} formats are read, and {generators} generators made" in page
-
-
 @pytest.mark.parametrize(
     "words",
     [
@@ -201,17 +181,6 @@ def test_the_readme_counts_formats_and_generators(smrlab: Invoke) -> None:
 )
 def test_every_json_document_says_its_schema_first(smrlab: Invoke, words: tuple[str, ...]) -> None:
     assert next(iter(smrlab(*words, "--json").json().items())) == ("schema", 1)
-
-
-def test_words_for_results_are_explained_with_formula_and_source(smrlab: Invoke) -> None:
-    war = smrlab("explain", "WAR").out
-    assert all(key in war for key in ("war.per_update", "war.per_write", "war.per_request", "He and Du 2014"))
-    formula = "media.blocks_written / (host.blocks_written - host.refused_blocks_written)"
-    assert formula in smrlab("explain", "write amplification").out
-    assert smrlab("explain", "stalls").out.count("stalls.") >= 7
-    ended = smrlab("explain", "stals")
-    assert ended.status == 2
-    assert "did you mean 'stall" in ended.err
 
 
 def test_tables_say_when_and_how_long_a_drive_stalls(smrlab: Invoke) -> None:

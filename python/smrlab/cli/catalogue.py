@@ -65,9 +65,10 @@ def explain(
     try:
         doc: dict[str, Any] = json.loads(_core.explain_json(name))
     except InputError:
-        if not paper:
+        other = paper or _parameter(name)
+        if not other:
             raise
-        doc, paper = paper, None
+        doc, paper = other, None
     if as_json:
         console.print_json({**doc, "paper": paper} if paper else doc)
         return
@@ -79,23 +80,29 @@ def explain(
 
 
 def _page(doc: dict[str, Any]) -> None:
+    if doc["kind"] == "parameter":
+        rows = [[entry[key] for key in ("of", "default", "accepts", "doc")] for entry in doc["entries"]]
+        print(f"{plain.bold(doc['name'])} (parameter)\n")
+        print("\n".join(plain.table(rows, ("of", "default", "accepts", "what it is"))))
+        return
     if doc["kind"] in ("metric", "metrics"):
         print("\n\n".join(map(_metric, doc.get("metrics", [doc]))))
         return
-    print(f"{plain.bold(doc['name'])} ({doc.get('kind', '')}): {doc.get('summary', '')}")
+    about = plain.prose(f"{doc['name']} ({doc.get('kind', '')}): {doc.get('summary', '')}")
+    print(plain.bold(doc["name"]) + about.removeprefix(doc["name"]))
     if doc.get("page"):
-        print("\n" + doc["page"].strip())
+        print("\n" + plain.prose(doc["page"]))
     if doc.get("idle"):
-        print(f"\nWhen it is idle: {doc['idle']}.")
+        print("\n" + plain.prose(f"When it is idle: {doc['idle']}."))
     if doc.get("reference"):
-        print(f"\nReference: {doc['reference']}")
+        print("\n" + plain.prose(f"Reference: {doc['reference']}"))
     if doc.get("capabilities"):
-        print("Capabilities: " + _capabilities(doc["capabilities"]))
+        print(plain.prose(f"Capabilities: {_capabilities(doc['capabilities'])}"))
     if doc.get("controller"):
         rows = [[str(name), str(words)] for name, words in doc["controller"].items()]
         print("\n" + "\n".join(plain.table(rows, ("controller", "what is on, and what it costs"))))
     for claim in doc.get("claims", []):
-        print(f"\n{claim['id']} ({claim['verdict']}): {claim['statement']}")
+        print("\n" + plain.prose(f"{claim['id']} ({claim['verdict']}): {claim['statement']}"))
     if doc.get("params"):
         keys = ("name", "default", "accepts", "doc")
         rows = [[str(p.get(key) or "") for key in keys] for p in doc["params"]]
@@ -117,6 +124,19 @@ def _paper(name: str) -> dict[str, Any] | None:
         for c in paper.claims
     ]
     return {**entry, "claims": claims}
+
+
+def _parameter(name: str) -> dict[str, Any] | None:
+    """What a parameter is, of all that have it: those that say the same together."""
+    found: dict[tuple[str, ...], list[str]] = {}
+    for kind in ("layers", "arrays", "generators", "formats", "schedulers", "drives"):
+        for entry in entries(kind):
+            for param in entry["params"]:
+                if param["name"] == name:
+                    said = tuple(str(param.get(key) or "") for key in ("default", "accepts", "doc"))
+                    found.setdefault(said, []).append(entry["name"])
+    same = [{"of": ", ".join(of), "default": d, "accepts": a, "doc": doc} for (d, a, doc), of in found.items()]
+    return {"kind": "parameter", "name": name, "entries": same} if same else None
 
 
 def _metric(doc: dict[str, Any]) -> str:
