@@ -5,12 +5,14 @@ from __future__ import annotations
 import io
 import json
 import math
+import os
 from pathlib import Path
 from typing import Any, cast
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from commands import Invoke
 
 from smrlab import (
     Trace,
@@ -243,3 +245,14 @@ def test_one_number_below_zero_is_refused_with_its_column(tmp_path: Path) -> Non
     twice = pa.table([[0], ["r"], [0], [1], [2]], names=["time_s", "op", "lba", "blocks", "lba"])
     with pytest.raises(InputError, match="the table has several columns 'lba'"):
         tables.stored(twice, str(path))
+
+
+def test_names_that_are_no_text_are_refused(smrlab: Invoke, tmp_path: Path) -> None:
+    odd = tmp_path / os.fsdecode(b"b\xff.csv")
+    odd.write_text("time,op,lba,blocks\n")
+    for given, said in (
+        (odd, "b\\xff.csv is not UTF-8: rename the file, or name it by a link"),
+        (tmp_path, "b\ufffd.csv: the name is not UTF-8: rename the file"),
+    ):
+        ended = smrlab("trace", "info", given)
+        assert (ended.status, ended.err) == (2, f"smrlab: {tmp_path}/{said}\n")

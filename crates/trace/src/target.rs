@@ -32,7 +32,11 @@ pub(crate) fn files(path: &str) -> Result<Option<Vec<String>>> {
     if found.is_empty() && at.is_dir() {
         return Err(TraceError::unreadable(path, "there is no file in this directory"));
     }
-    several(path, found.iter().map(|p| p.to_string_lossy().into_owned()).collect()).map(Some)
+    let text = |p: &PathBuf| match p.to_str() {
+        Some(name) => Ok(name.to_owned()),
+        None => Err(TraceError::unreadable(&p.to_string_lossy(), "the name is not UTF-8: rename the file")),
+    };
+    several(path, found.iter().map(text).collect::<Result<_>>()?).map(Some)
 }
 
 /// Names in their order, unless there are none or too many of them.

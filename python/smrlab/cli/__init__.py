@@ -12,7 +12,7 @@ from typing import NoReturn
 import typer
 from typer import _completion_shared
 
-from ..errors import Interrupted, MissingError, SmrlabError
+from ..errors import InputError, Interrupted, MissingError, SmrlabError
 from . import console, shell
 
 # The command groups, in the order of `smrlab --help`. A module adds its commands in `register(app)`; it is called as
@@ -79,11 +79,20 @@ def _unread() -> NoReturn:
     sys.exit(128 + signal.SIGPIPE)
 
 
+def _check_utf8(words: list[str]) -> None:
+    """Names of files may be any bytes; the specifications and results that would name them are text."""
+    for word in words:
+        shown = word.encode(errors="surrogateescape").decode(errors="backslashreplace")
+        if shown != word:
+            raise InputError(f"{shown} is not UTF-8: rename the file, or name it by a link")
+
+
 def _main() -> None:
     """Every error of ours is one message on stderr and its exit status."""
     # Typer has no other way to say what its scripts are.
     shell.without_space(getattr(_completion_shared, "_completion_scripts", {}))
     try:
+        _check_utf8(sys.argv[1:])
         with shell.completing():
             build(sys.argv[1:])()
     except SmrlabError as e:
