@@ -13,12 +13,15 @@ import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
 TURN = 60_000 / 5980
 ZONES, ZONE_TRACKS, LAST_ZONE_TRACKS = 223, 15_460, 31_769
 OUTER = 464  # blocks in an outer track
 BAND = 20  # tracks
 MEMORY = 14 * 256  # blocks merged at once
 SCRATCH = 20  # outer tracks in a scratch band
+SLOT = np.float32(0.4)  # of a turn
 LATE = 36  # blocks: what passes within so many of the previous end is missed
 
 
@@ -123,8 +126,9 @@ class Model:
         elif self.slot is None:
             time += self.random.random() * TURN
         elif first or slot != self.slot:
-            gap = (slot * 0.4 % 1 - self.slot * 0.4 % 1) % 1
-            time += TURN if gap < 0.2 else gap * TURN
+            # In single precision: at 0.2 of a turn it is the rounding that decides, as in the published runs.
+            apart = float(SLOT * slot % 1 - SLOT * self.slot % 1)
+            time += TURN if abs(apart) < 0.2 else apart % 1 * TURN
         self.track, self.slot = None, slot
         return time
 

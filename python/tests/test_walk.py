@@ -19,7 +19,10 @@ import smrlab
 from smrlab.errors import InputError
 
 SEED, DRIVES = int(os.environ.get("WALK_SEED", "1")), int(os.environ.get("WALK_DRIVES", "4"))
-LAYERS = ["raw", "rmw", "log", "disk-cache", "s-block", "segment", "static-1234", "static-124R-3", "static-R-4123"]
+LAYERS = [
+    "raw", "rmw", "log", "disk-cache", "s-block", "segment", "static-1234", "static-124R(3)", "static-R(4123)",
+    "static-14R(23)", "h-swd", "laz-raz", "virtualguard", "smart", "e-region", "steady-log", "floating",
+]  # fmt: skip
 
 FILE = """
 schema = 1
@@ -134,13 +137,18 @@ def walked(folder: Path, toml: str, rng: Random, late: bool = False, switches: s
 def test_the_walk_agrees(seed: int, tmp_path: Path) -> None:
     rng = Random(seed)
     toml = random_drive(rng)
-    operations, refused = walked(tmp_path, toml, rng, layer="cmr"), []
-    for layer in rng.sample(LAYERS, 3):
+    operations, left = walked(tmp_path, toml, rng, layer="cmr"), 3
+    for layer in rng.sample(LAYERS, len(LAYERS)):
         try:
             operations += walked(tmp_path, toml, rng, layer=layer)
+            left -= 1
         except InputError as e:
-            refused.append(f"{layer}: {e}")
-    assert len(refused) < 3, f"{refused}\n{toml}"
+            # Some have no room on a drive so small.
+            if "unknown layer" in str(e):
+                raise
+        if left == 0:
+            break
+    assert left < 3, toml
     # Members of an array, and what a buffer of its own sends to the medium.
     operations += walked(tmp_path, toml, rng, layer="cmr", array="raid5,disks=3")
     buffered = ",read_ahead=off,write_cache=" + rng.choice(("on", "off")) + rng.choice(("", ",bus=20"))

@@ -53,7 +53,8 @@ struct PersistentCacheOptions {
     whole_bands: bool,
     /// Reads that follow each other cost what passes the head.
     read_ahead: bool,
-    /// From packet to packet: a read less far behind the last one, in blocks along the track, waits for the next turn.
+    /// From packet to packet: one that begins less far from the last one, in blocks along the track, takes a whole turn. Of those that begin just
+    /// so far from it half do, those in the first third of the track: in the published runs the rounding of numbers decides it.
     log_late: u64,
     /// Requests are acknowledged before the sub-step that follows them.
     running_only: bool,
@@ -62,8 +63,8 @@ struct PersistentCacheOptions {
 /// Where the host's last block passed the head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum At {
-    /// In a packet of the log that begins so many blocks along its track.
-    Log(u64),
+    /// At the log.
+    Log,
     /// In a native band, before this offset.
     Native { band: usize, next: u64 },
 }
@@ -109,6 +110,9 @@ pub(super) struct PersistentCache {
     /// Packets since the journal's last commit.
     since_journal: u64,
     at: At,
+    /// Where the packet that was read last begins, in blocks along its track: in the published model the turn to the next one counts
+    /// from there, whatever was written meanwhile.
+    read_last: u64,
     /// Blocks that read as zeroes until they are written.
     discarded: BlockSet,
     /// Blocks whose newest copy lies natively; kept where streams may bypass the log.
@@ -136,7 +140,8 @@ impl PersistentCache {
             scratch_next: 0,
             scratch_tracks: 0,
             since_journal: 0,
-            at: At::Log(0),
+            at: At::Log,
+            read_last: 0,
             discarded: BlockSet::new(),
             streams: Vec::new(),
             forgot_behind: false,
@@ -145,17 +150,13 @@ impl PersistentCache {
         }
     }
 
-    fn length(&self, data: u64) -> u64 {
-        self.o.sizes.slot.max(data + self.o.sizes.overhead)
-    }
-
     /// The packet that further writes may join: the last one, if it was not given up.
     fn open_packet(&self, blocks: u64) -> Option<(u64, Head)> {
         let last = self.log.packets.back().filter(|_| self.o.queued > 1)?;
         let head = self.log.head;
         let (offset, data) = (u64::from(last.offset), u64::from(last.blocks));
         let at_end = u64::from(last.lap) == head.lap && offset + u64::from(last.length) == head.offset;
-        let length = self.length(data + blocks);
+        let length = self.o.sizes.length(offset, data + blocks);
         let fits = offset + length <= self.log_band(head.lap);
         let shared = u64::from(last.writes) < self.o.queued && data + blocks <= self.o.packet;
         (at_end && shared && fits).then_some((length, Head { offset: offset + data, ..head }))
@@ -165,8 +166,11 @@ impl PersistentCache {
         self.layout.log[(lap % self.layout.log.len() as u64) as usize].blocks
     }
 
-    fn place(&self, length: u64) -> Head {
-        self.log.place(length, |lap| self.log_band(lap))
+    /// Length and place of a further packet of `blocks` of data.
+    fn next_packet(&self, blocks: u64) -> (u64, Head) {
+        let length = |offset| self.o.sizes.length(offset, blocks);
+        let at = self.log.place(length(self.log.head.offset), |lap| self.log_band(lap));
+        (length(at.offset), at)
     }
 
     /// Time of a commit of `blocks` of data.
@@ -215,10 +219,7 @@ impl PersistentCache {
     fn write_packet(&mut self, span: Range<u64>, host: u64, plan: &mut Plan) -> u64 {
         let blocks = span.end - span.start;
         let joined = self.open_packet(blocks);
-        let (length, at) = joined.unwrap_or_else(|| {
-            let length = self.length(blocks);
-            (length, self.place(length))
-        });
+        let (length, at) = joined.unwrap_or_else(|| self.next_packet(blocks));
         if joined.is_none() && host > 0 {
             self.make_entry(plan);
         }
@@ -242,9 +243,9 @@ impl PersistentCache {
     /// The state after `span` was appended.
     fn append(&mut self, at: Head, length: u64, joined: bool, span: Range<u64>) {
         self.forget_natively(span.clone());
+        self.at = At::Log;
         if joined {
-            self.log.join(length, span);
-            return self.at_last_packet();
+            return self.log.join(length, span);
         }
         if self.since_journal >= self.o.journal_every {
             self.since_journal = 0;
@@ -253,12 +254,6 @@ impl PersistentCache {
         self.since_journal += 1;
         self.counters.packets += 1;
         self.log.append(at, length, span);
-        self.at_last_packet();
-    }
-
-    fn at_last_packet(&mut self) {
-        let offset = self.log.packets.back().map_or(0, |p| p.offset.into());
-        self.at = At::Log(offset % self.layout.track);
     }
 
     fn forget_natively(&mut self, span: Range<u64>) {
@@ -287,7 +282,7 @@ impl PersistentCache {
             return plan.lasting(SimTime(data.max(media.0)));
         }
         let commit = self.commit_time(blocks);
-        if matches!(self.at, At::Log(_)) {
+        if self.at == At::Log {
             plan.lasting(self.o.commit_overhead + commit);
         } else {
             plan.pause(Cause::Metadata, commit.since(self.layout.passing(at.offset, blocks)));
@@ -415,7 +410,7 @@ impl PersistentCache {
         if let Some((_, at)) = self.open_packet(blocks) {
             return Some((self.log_at(at.lap, at.offset), Dir::Write));
         }
-        let at = self.place(self.length(blocks));
+        let (_, at) = self.next_packet(blocks);
         let room = at.lap == self.log.head.lap || self.log.room(at.lap, self.layout.log.len() as u64);
         room.then(|| (self.log_at(at.lap, at.offset), Dir::Write))
     }

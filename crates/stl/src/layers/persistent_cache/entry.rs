@@ -27,6 +27,9 @@ the host is idle the drive does (`idle`). With `map_limit` packets in use a requ
 home and an entry is free. Where the log is full in bytes, a write waits band by band until there is room for it; what was taken of the log has
 no room to give until it is home. `rounds_waited_for` counts both.
 
+From packet to packet of the log a read waits for the turn between their beginnings. It counts from the packet that was read last, also
+where others were written meanwhile, as in the published model.
+
 So what matters is the density of writes. With w packets a band the long-run mean of a small write is the time of a band
 (0.05 to 0.85 s) divided by w, and a commit on top.
 
@@ -119,8 +122,8 @@ const PARAMS: &[Param] = &[
          as in the published model",
     ),
     Param::new("log_late", Kind::Real(0.0, 1.0), "0.2").doc(
-        "a read of a packet that begins less than so many revolutions behind the last one waits for the \
-         next turn",
+        "a read of a packet that begins less than so many revolutions before or behind the last one, by their \
+         places along the track, takes a whole turn",
     ),
     IDLE,
     Param::new("bypass", Kind::Choice(&["on", "off"]), "")
@@ -195,7 +198,7 @@ fn options(
     // In billionths, so that times are whole numbers from here on.
     let turns = |turns: f64| layout.turns((turns * 1e9).round() as u64, 1_000_000_000);
     let band = layout.least_log_band();
-    let slot = (real("slot", spec.slot_tracks, 0.4) * layout.track as f64).round() as u64;
+    let slot = (real("slot", spec.slot_tracks, 0.4) * layout.track as f64 * 1e3).round() as u64;
     let overhead = size("overhead", spec.overhead, 0).min(band - 1);
     let rate = values.given("commit_rate", Values::real).map(|mb| (mb * 1e6) as u64).or(spec.commit_rate);
     let trigger = count("map_trigger", spec.map_trigger, 22_986);
@@ -209,7 +212,7 @@ fn options(
         .map_or_else(|| layout.log_blocks(), |b| b.0);
     Ok(PersistentCacheOptions {
         log: log.max(1),
-        sizes: Sizes { slot: slot.clamp(1, band), overhead },
+        sizes: Sizes { slot: slot.clamp(1000, 1000 * band), overhead },
         packet: size("packet", spec.packet, 1024).clamp(1, band - overhead),
         queued: values.count("queued"),
         map_trigger: trigger,

@@ -38,10 +38,21 @@ pub(super) struct Head {
 /// Fixed lengths.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sizes {
-    /// Least length of a packet in the log.
+    /// Least length of a packet in the log, in thousandths of a block.
     pub slot: u64,
-    /// What a packet takes beside its data.
+    /// What a packet takes beside its data, in blocks.
     pub overhead: u64,
+}
+
+impl Sizes {
+    /// Blocks of a packet of `data` blocks that begins `offset` blocks into its band. Behind each other, packets of the least length
+    /// begin at whole multiples of it but for the fraction of a block, and as many as a band has room for fit.
+    pub(super) fn length(&self, offset: u64, data: u64) -> u64 {
+        let slot = |k: u64| k * self.slot / 1000;
+        let k = (offset * 1000).div_ceil(self.slot);
+        let least = if slot(k) == offset { slot(k + 1) - offset } else { self.slot / 1000 };
+        least.max(data + self.overhead)
+    }
 }
 
 /// See the [module](self).

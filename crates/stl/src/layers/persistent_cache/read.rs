@@ -112,12 +112,19 @@ impl PersistentCache {
         runs.push(run.pba, run.blocks, plan);
         runs.end(plan);
         let track = self.layout.track;
-        if let At::Log(last) = self.at {
-            let gap = (turn + track - last) % track;
-            let passes = if gap < self.o.log_late { track } else { gap };
+        if self.at == At::Log {
+            let gap = (turn + track - self.read_last) % track;
+            let passes = if self.passes_too_soon(turn) { track } else { gap };
             plan.lasting(self.layout.turns(passes + run.blocks, track));
         }
-        self.at = At::Log(turn);
+        (self.at, self.read_last) = (At::Log, turn);
+    }
+
+    /// Whether a packet that begins so many blocks along its track is missed behind the one that was read last: see the options.
+    fn passes_too_soon(&self, turn: u64) -> bool {
+        let (apart, late) = (turn.abs_diff(self.read_last), self.o.log_late);
+        let in_first_third = 3 * turn.min(self.read_last) < self.layout.track;
+        if late > 0 && apart.abs_diff(late) <= 1 { in_first_third } else { apart < late }
     }
 
     /// Reads from the native band. Without read-ahead a request that goes on behind the last one, or begins on its track,

@@ -55,8 +55,10 @@ impl PersistentCache {
                 let joined = c >> 63 == 1;
                 let (lap, offset) = halves(c & !(1 << 63));
                 let before = self.log.head.length;
-                let last = self.log.packets.back().filter(|_| joined).map_or(0, |p| p.blocks.into());
-                self.append(Head { lap, offset, length: before }, self.length(last + b), joined, a..a + b);
+                let last = self.log.packets.back().filter(|_| joined);
+                let (begins, held) = last.map_or((offset, 0), |p| (p.offset.into(), u64::from(p.blocks)));
+                let length = self.o.sizes.length(begins, held + b);
+                self.append(Head { lap, offset, length: before }, length, joined, a..a + b);
             }
             DISCARD => self.forget(a..a + b),
             TAKE => self.take(a as usize),
@@ -128,13 +130,12 @@ impl PersistentCache {
                 let (lap, offset) = halves(a);
                 self.log.head = Head { lap, offset, length: b };
                 let (band, next) = halves(c);
-                self.at =
-                    if band == NOWHERE { At::Log(next) } else { At::Native { band: band as usize, next } };
+                self.at = if band == NOWHERE { At::Log } else { At::Native { band: band as usize, next } };
             }
             STATE => {
                 let (scratch, tracks) = halves(a);
                 (self.scratch_next, self.scratch_tracks) = (scratch as usize, tracks);
-                self.since_journal = b;
+                (self.read_last, self.since_journal) = halves(b);
                 self.log.first = c;
             }
             STREAM => self.set_next(a as usize, b),
@@ -156,9 +157,9 @@ impl PersistentCache {
         let mut put = |tag, words| out(Record { tag, words });
         let first = self.log.first;
         let state = pair(self.scratch_next as u64, self.scratch_tracks);
-        put(STATE, [state, self.since_journal, first]);
+        put(STATE, [state, pair(self.read_last, self.since_journal), first]);
         let at = match self.at {
-            At::Log(turn) => pair(NOWHERE, turn),
+            At::Log => pair(NOWHERE, 0),
             At::Native { band, next } => pair(band as u64, next),
         };
         put(HEAD, [pair(self.log.head.lap, self.log.head.offset), self.log.head.length, at]);
