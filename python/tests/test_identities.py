@@ -22,7 +22,7 @@ STACKS = [
     *("cmr", "rmw", "static-1234", "static-R(4123)", "disk-cache,cache=10%,idle=5ms", "s-block,sblock_blocks=160"),
     *("log", "laz-raz", "segment", "persistent-cache", "virtualguard", "smart", "e-region", "host-aware", "steady-log"),
     *("zoned,zone=96blk,conventional=10%", "zoned,zone=96blk,conventional=0%,max_open=3"),
-    *("zone-log / zoned,zone=128blk", "dm-zoned / zoned,zone=96blk,conventional=30%"),
+    *("zone-log / zoned,zone=128blk", "dm-zoned,reserved=2 / zoned,zone=96blk,conventional=30%"),
     *("ssd-cache,write=64KiB,read=64KiB,page=4KiB / rmw", f"striped,disks=3,{SMALL} / log", "dedicated,disks=2 / log"),
     *(f"raid5,disks=3,{SMALL} / disk-cache,cache=10%", f"raid6,disks=4,{SMALL} / log", f"mirror,disks=2,{SMALL} / rmw"),
     *(f"raid5,disks=4,{SMALL},fail=1@50ms,replace=10ms / cmr", f"dvs,disks=4,{SMALL},segment=20 / cmr"),
@@ -63,6 +63,12 @@ def options(rng: Random) -> dict[str, Any]:
     buffer = rng.choice(("cache_size=64KiB,segments=8", "cache_size=2blk,segments=2", "zero_latency=on"))
     drive = rng.choice(("tiny", f"tiny,write_cache=on,{buffer}", "tiny,write_cache=off,read_ahead=two-tracks"))
     return {"drive": drive} | {k: v for k, v in drawn.items() if rng.random() < 0.4}
+
+
+def test_every_stack_runs() -> None:
+    """One that is always refused would never be looked at below."""
+    for stack in STACKS:
+        smrlab.run("synth:uniform,requests=1,span=4KiB", drive="tiny", stack=stack)
 
 
 @pytest.mark.parametrize("first", range(0, RUNS, 10))
