@@ -31,7 +31,7 @@ pub(super) const JOB: u32 = 23;
 pub(super) const TAKEN: u32 = 24;
 /// The log's head: lap and offset; length; where the disk's head is: native band (or none) and offset.
 pub(super) const HEAD: u32 = 25;
-/// Scratch band and tracks; packets since the journal's commit; number of the first packet.
+/// Scratch band and tracks; where the packet begins that was read last and packets since the journal's commit; number of the first packet.
 pub(super) const STATE: u32 = 26;
 /// A stream that bypasses the log: band, next block.
 pub(super) const STREAM: u32 = 27;
