@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from smrlab.devices import Device
-from smrlab.errors import InputError
 
 Make = Callable[..., Device]
 
@@ -36,14 +35,3 @@ def can_loop() -> None:
         pytest.skip("needs root for loop devices")
     if not Path("/dev/fuse").exists() or not Path("/dev/loop-control").exists():
         pytest.skip("needs /dev/fuse and /dev/loop-control")
-
-
-def layer_exists(name: str) -> bool:
-    """Whether the registry has it."""
-    from smrlab import _core
-
-    try:
-        _core.explain_json(name)
-    except InputError:
-        return False
-    return True
