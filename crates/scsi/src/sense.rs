@@ -157,6 +157,7 @@ mod tests {
         assert_eq!(Sense::UNALIGNED_WRITE.fixed(), plain);
         let about = Sense::UNRECOVERED_READ.about(0x0102_0304).fixed();
         assert_eq!(about[..8], [0xf0, 0, 3, 1, 2, 3, 4, 10]);
+        assert_eq!(Sense::UNRECOVERED_READ.about(0).fixed()[..8], [0xf0, 0, 3, 0, 0, 0, 0, 10]);
         assert_eq!(Sense::UNRECOVERED_READ.about(1 << 32).fixed()[..8], [0x70, 0, 3, 0, 0, 0, 0, 10]);
         assert_eq!(Sense::at_field(14).fixed()[12..], [0x24, 0, 0, 0xc0, 0, 14]);
         let half = Sense { progress: Some(0x8001), ..Sense::FORMATTING };

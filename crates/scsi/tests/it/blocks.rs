@@ -1,7 +1,7 @@
 //! Reads, writes, comparisons, unmapping.
 
 use crate::disk::Memory;
-use smrlab_scsi::{Erasing, Sense, data_out};
+use smrlab_scsi::{Erasing, Modes, Sense, data_out};
 
 fn filled(n: usize) -> Vec<u8> {
     (0..n).map(|i| (i / 7) as u8).collect()
@@ -61,6 +61,26 @@ fn fua_reaches_the_disk() {
         disk.tell(&cdb(code, flags, 0, 1), &[0; 512]).unwrap();
     }
     assert_eq!(*disk.fua.borrow(), [false, true, true, false, true, false, true]);
+    // What is FUA in longer ones is a part of the LBA in one of 6 bytes.
+    let large = Memory::new((8 << 16) + 1, 512);
+    large.tell(&cdb(0x0a, 0, 8 << 16, 1), &[0; 512]).unwrap();
+    assert_eq!(*large.fua.borrow(), [false]);
+}
+
+/// Without a cache each command that writes is durable when it is answered; with one it is where that was asked for.
+#[test]
+fn what_is_written_without_a_cache_is_durable() {
+    for write_cache in [true, false] {
+        let disk = Memory::new(1024, 512);
+        disk.modes.set(Modes { write_cache, ..Modes::default() });
+        for code in [0x0a, 0x2a, 0x8a, 0xaa, 0x41, 0x93] {
+            disk.tell(&cdb(code, 0, 8, 1), &[0; 512]).unwrap();
+        }
+        for (code, bytes) in [(0x89, 1024), (0x8b, 512)] {
+            disk.tell(&changing(code, 0, 1), &vec![0; bytes]).unwrap();
+        }
+        assert_eq!(disk.fua.take(), [!write_cache; 8]);
+    }
 }
 
 #[test]
@@ -142,6 +162,8 @@ fn write_same_and_unmap() {
     for (code, flags) in [(0x41, 0), (0x93, 0)] {
         disk.tell(&cdb(code, flags, 16, 3), &block).unwrap();
         assert_eq!(disk.ask(&cdb(0x28, 0, 16, 3)).unwrap(), block.repeat(3));
+        disk.tell(&cdb(code, 0x08, 17, 1), &block).unwrap();
+        assert_eq!(disk.ask(&cdb(0x28, 0, 17, 1)).unwrap(), block, "no zeroes: written");
         disk.tell(&cdb(code, 0x08, 17, 1), &[0; 512]).unwrap();
         assert_eq!(disk.ask(&cdb(0x28, 0, 17, 1)).unwrap(), vec![0; 512], "unmapped");
         assert_eq!(disk.tell(&cdb(code, 0, 0, 0), &block).unwrap_err().code, [0x24, 0], "none is not all");
@@ -174,6 +196,10 @@ fn write_same_and_unmap() {
     let two = [&[0, 38, 0, 32, 0, 0, 0, 0][..], &list(0, 0)[8..], &list(20, 1)[8..]].concat();
     unmap(&two).unwrap();
     assert_eq!(disk.ask(&cdb(0x28, 0, 19, 2)).unwrap(), [&whole[..], &zeroes].concat());
+    // What comes behind the descriptors' own length is none.
+    let one = [&[0, 38, 0, 16, 0, 0, 0, 0][..], &list(17, 1)[8..], &list(19, 1)[8..]].concat();
+    unmap(&one).unwrap();
+    assert_eq!(disk.ask(&cdb(0x28, 0, 17, 3)).unwrap(), [&zeroes[..], &zeroes, &whole].concat());
     assert_eq!(unmap(&list(1023, 2)), Err(Sense::OUT_OF_RANGE.about(1024)));
     assert_eq!(unmap(&list(u64::MAX, 2)), Err(Sense::OUT_OF_RANGE.about(u64::MAX)));
     assert_eq!(unmap(&[0; 7]), Err(Sense::LIST_LENGTH));

@@ -2,7 +2,7 @@
 
 use crate::disk::Memory;
 use smrlab_scsi::says::{self, Pages};
-use smrlab_scsi::{Kind, Modes, Sense, ask, execute_absent};
+use smrlab_scsi::{Kind, Modes, SelfTest, Sense, ask, execute_absent};
 
 fn vital(disk: &Memory, code: u8) -> Vec<u8> {
     disk.ask(&ask::inquiry(Some(code), 512)).unwrap()
@@ -43,6 +43,12 @@ fn pages_of_vital_product_data() {
     assert_eq!(limits[4..12], [1, 255, 0, 8, 0, 1, 0, 0]);
     assert_eq!(limits[20..32], [0xff, 0xff, 0xff, 0xff, 0, 0, 1, 0, 0, 0, 0, 8]);
     assert_eq!(limits[36..44], [0, 0, 0, 0, 0, 1, 0, 0]);
+    let large = vital(&Memory::new(1024, 4096), 0xb0);
+    assert_eq!(
+        (&large[8..12], &large[40..44]),
+        (&[0, 0, 0x20, 0][..], &[0, 0, 0x20, 0][..]),
+        "in its own blocks"
+    );
     assert_eq!(vital(&disk, 0xb1)[..9], [0, 0xb1, 0, 60, 0x1c, 0x20, 0, 0x42, 0x20]);
     assert_eq!(vital(&zoned, 0xb1)[8], 0, "told by its device type");
     assert_eq!(vital(&disk, 0xb2), [0, 0xb2, 0, 4, 0, 0xe4, 2, 0]);
@@ -101,7 +107,7 @@ fn capacity() {
         "RC BASIS, and 8 logical blocks in a physical one"
     );
     let mut large = Memory::new(8, 512);
-    large.facts.blocks = smrlab_units::Blocks(1 << 33);
+    large.facts.blocks = smrlab_units::Blocks((1 << 33) + 5);
     assert_eq!(large.ask(&[0x25, 0, 0, 0, 0, 0, 0, 0, 0, 0]).unwrap()[..4], [0xff; 4]);
 }
 
@@ -332,6 +338,9 @@ fn self_tests_pass_and_are_told_of() {
     let told: Vec<&[u8]> = results[4..].chunks(20).map(|p| &p[4..]).collect();
     assert_eq!(told[..4], [0xc0, 0xa0, 0x40, 0x20].map(made), "the last one first");
     assert_eq!(told[4..], [&[0; 16][..]; 16]);
+    disk.self_tests.replace(vec![SelfTest { code: 5, minutes: 70_000 * 60 }]);
+    let results = disk.ask(&[0x4d, 0, 0x50, 0, 0, 0, 0, 2, 0, 0]).unwrap();
+    assert_eq!(results[8..12], [0xa0, 0, 0xff, 0xff], "more hours than can be told");
 }
 
 #[test]

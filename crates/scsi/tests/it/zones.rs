@@ -1,7 +1,7 @@
 //! Zone commands.
 
 use crate::disk::Memory;
-use smrlab_scsi::Sense;
+use smrlab_scsi::{Sense, says};
 use smrlab_units::{Blocks, Lba, Zone, ZoneAction, ZoneCondition, ZoneKind};
 
 fn report(disk: &Memory, start: u64, room: u32, option: u8) -> Result<Vec<u8>, Sense> {
@@ -35,6 +35,14 @@ fn a_report_byte_by_byte() {
     // SAME: types and lengths differ; without the first zone all but the last are alike; empty ones differ in the last.
     let same = |start, option| report(&Memory::zoned(), start, 4096, option).unwrap()[4];
     assert_eq!((same(0, 0), same(64, 0), same(0, 1), same(0, 2)), (0, 2, 2, 1));
+}
+
+/// Who reads a report has the zones that it was made of.
+#[test]
+fn a_report_is_read_as_what_it_tells() {
+    for disk in [Memory::zoned(), Memory::aware()] {
+        assert_eq!(says::reported_zones(&report(&disk, 0, 4096, 0).unwrap(), 512), disk.zones);
+    }
 }
 
 #[test]

@@ -31,7 +31,7 @@ fn request(op: Op, start: u64, blocks: u32) -> Request {
 /// Carries a request out with this tag, which brings `data`; its result, and what it appended at.
 fn sent(disk: &Disk, tag: u16, request: Request, data: &[u8]) -> (i32, u64) {
     disk.data.write_all_at(data, data_at(tag)).unwrap();
-    let answer = disk.answer(tag, request, &mut vec![9; 77]);
+    let answer = disk.answer(tag, request, &mut vec![9; 9999]);
     (answer.result, answer.appended)
 }
 
@@ -129,4 +129,35 @@ fn appends_go_to_the_write_pointer_and_say_where_that_was() {
     assert_eq!(given(&disk, 5, 4096), [1; 4096]);
     assert!(sent(&disk, 4, request(Op::Write, first + ZONE + 8, 8), &[1; 4096]).0 < 0, "not at the pointer");
     assert!(sent(&disk, 5, request(Op::Read, first + CAPACITY, 8), &[]).0 < 0, "a gap");
+    let durable = Request { fua: true, ..request(Op::ZoneAppend, first + 2 * ZONE, 8) };
+    assert_eq!(
+        (sent(&disk, 4, durable, &[1; 4096]).0, disk.device.counted().0.json()["fua"].as_u64()),
+        (4096, Some(1))
+    );
+}
+
+/// Appends of several queues to a zone follow each other.
+#[test]
+fn appends_at_the_same_time_are_in_turn() {
+    let (disk, first) = zoned();
+    for zone in 1..=12 {
+        let places = std::thread::scope(|scope| {
+            let append = |tag| {
+                let (disk, request) = (&disk, request(Op::ZoneAppend, first + zone * ZONE, 8));
+                scope.spawn(move || [(); 3].map(|()| sent(disk, tag, request, &[1; 4096])))
+            };
+            let all = [1, 2, 3, 4].map(append);
+            all.into_iter().flat_map(|one| one.join().unwrap()).collect::<std::collections::BTreeSet<_>>()
+        });
+        let expected = (0..CAPACITY / 8).map(|n| (4096, first + zone * ZONE + 8 * n));
+        assert!(places.into_iter().eq(expected), "zone {zone}");
+    }
+}
+
+/// A disk whose file cannot be written to: what is read cannot be handed over.
+#[test]
+fn what_cannot_be_handed_over_is_an_error() {
+    let Disk { device, .. } = disk("cmr");
+    let disk = Disk::new(device, File::open("/dev/null").unwrap());
+    assert_eq!(disk.answer(1, request(Op::Read, 8, 8), &mut Vec::new()).result, -libc::EBADF);
 }
