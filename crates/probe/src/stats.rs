@@ -126,6 +126,8 @@ mod tests {
         (late[3], late[5]) = (-0.4, -0.002);
         assert_eq!(earliest(&late, 0.01), 0.0);
         assert_eq!(earliest(&late[..4], 0.01), 0.0, "few have no second to lose");
+        let ascending: Vec<f64> = (0..12).map(f64::from).collect();
+        assert_eq!([11, 12].map(|n| earliest(&ascending[..n], 99.0)), [0.0, 1.0], "twelve are many");
     }
 
     #[test]

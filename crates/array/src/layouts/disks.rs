@@ -350,6 +350,7 @@ mod tests {
             records.iter().for_each(|r| _ = again.recover(r, fresh));
             assert_eq!((state(&again), again.target()), (middle, Some(1)));
         }
+        assert_eq!(disks.answering().map(|m| m.0).collect::<Vec<_>>(), [0, 1, 2], "who waits is not asked");
         disks.rebuilt(1, 2, &mut plan);
         assert_eq!((state(&disks)[1], disks.target()), (Health::Whole, Some(3)));
         // A third death, of the one that is being rebuilt: it is dead again.
@@ -408,6 +409,21 @@ mod tests {
         disks.replace(MemberId(0), fresh, &mut plan);
         assert_eq!(disks.begin(SimTime(100), SimTime(50)), Some(0));
         assert_eq!((disks.next_at(1), disks.next_at(2)), (None, Some(SimTime(150))));
+    }
+
+    /// The one that waits and then the one that is rebuilt are replaced once more: the rebuild of each begins anew, and comes once.
+    #[test]
+    fn a_disk_that_is_replaced_again_is_rebuilt_once() {
+        let (mut disks, mut plan) = (Disks::new(4, 2, 1), MemberPlan::new(false));
+        [3, 1].into_iter().for_each(|d| disks.failed(MemberId(d), &mut plan));
+        [1, 3, 3].into_iter().for_each(|d| disks.replace(MemberId(d), fresh, &mut plan));
+        disks.filled(0, &mut plan);
+        disks.replace(MemberId(1), fresh, &mut plan);
+        for disk in [3, 1] {
+            assert_eq!((disks.target(), disks.has(disk, 0)), (Some(disk), false));
+            (0..2).for_each(|unit| disks.filled(unit, &mut plan));
+        }
+        assert!(disks.target().is_none() && !disks.degraded());
     }
 
     /// More deaths than parities: nothing is rebuilt.

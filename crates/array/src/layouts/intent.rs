@@ -162,6 +162,9 @@ mod tests {
             intent.looked_at(stripe + 1, &mut plan);
             assert!(intent.doubts(stripe) && !intent.waits());
             intent.looked_at(stripe, &mut plan);
+            let mut told = Counted::default();
+            intent.counters(&mut told);
+            assert_eq!(told.iter().next(), (stripe < 2999).then_some(("rows_in_doubt", 2999 - stripe)));
             if stripe % 1000 == 999 {
                 let mut again = Intent::new(3000);
                 plan.records().iter().filter_map(IntentChange::of).for_each(|change| again.recover(change));

@@ -271,3 +271,23 @@ fn slips(layout: &Block, g: &mut GeometrySpec) -> Result<(), String> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_angle_is_no_less_than_was_said() {
+        let millionths = |turns| angle(turns) / (REVOLUTION / 1_000_000);
+        for (turns, expected) in [
+            (0.25, 250_000),
+            (0.123_456_1, 123_457),
+            (0.1 + 0.2, 300_000),
+            (1.75, 750_000),
+            (-0.25, 750_000),
+            (1.0, 0),
+        ] {
+            assert_eq!(millionths(turns), expected, "{turns}");
+        }
+    }
+}

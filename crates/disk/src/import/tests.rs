@@ -258,7 +258,7 @@ IDX = [
     72, 5, 0.75, 36, 3, 0.0, 36, 3, IDX, 1 ]
 ],
 Slips = [ 3, 1, 40, 2 ],
-Remaps = [ 5, 1, 2, 0, 4, 10 ] }";
+Remaps = [ 5, 2, 2, 0, 4, 10 ] }";
 
 fn with_layout(layout: &str) -> String {
     let g1 = model(9, "", "");
@@ -276,7 +276,8 @@ fn layout_g4_puts_each_surface_where_its_runs_say() {
     for (pba, cylinder, surface, sector, (n, of)) in [
         (2, 0, 0, 2, (2, 10)),
         (3, 0, 0, 4, (4, 10)), // sector 3 is slipped
-        (5, 2, 0, 4, (9, 10)), // remapped; the second group begins half a turn later
+        (5, 2, 0, 4, (9, 10)), // remapped with the next; the second group begins half a turn later
+        (6, 2, 0, 5, (0, 10)),
         (8, 0, 0, 9, (9, 10)),
         (9, 1, 0, 0, (1, 10)), // the next track begins a tenth later
         (19, 1, 1, 0, (2, 8)), // the lower surface goes outwards
@@ -323,7 +324,7 @@ fn slips_of_a_layout_g4_are_in_the_zones_of_their_blocks() {
         ("107, 1", 107, (2, 1, 7), (5, 0, 0), (5, 1, 4)),
         ("108, 1", 108, (2, 1, 7), (5, 0, 0), (5, 1, 5)),
     ] {
-        let text = G4.replace("3, 1, 40, 2", slip).replace("5, 1, 2, 0, 4, 10", "");
+        let text = G4.replace("3, 1, 40, 2", slip).replace("5, 2, 2, 0, 4, 10", "");
         let g = import(&with_layout(&text)).unwrap().0;
         let first = if slip == "71, 1" { 71 } else { 72 };
         let places = [first - 1, first, blocks - 1].map(|pba| place(&g, pba));
@@ -352,7 +353,7 @@ fn a_layout_g4_that_is_no_layout_is_refused() {
         ("16, -2,", "17, -2,", "17 blocks on 2 cylinders by 8 on 1"),
         ("72, 5, 0.75", "72, 3, 0.75", "cylinder 3 of the last index follows 4"),
         ("TRACK, 1, 1", "TRACK, 1", "cannot be read"),
-        ("Remaps = [ 5, 1, 2, 0, 4, 10 ]", "Remaps = [ 5, 1, 2, 0, 3, 10 ]", "a sector that holds none"),
+        ("Remaps = [ 5, 2, 2, 0, 4, 10 ]", "Remaps = [ 5, 2, 2, 0, 3, 10 ]", "a sector that holds none"),
         ("0, 9, 10,", "0, 9, 9,", "no track pattern"),
     ] {
         let changed = G4.replacen(part, instead, 1);

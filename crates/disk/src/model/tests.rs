@@ -460,6 +460,7 @@ fn a_drive_is_made_after_another() {
     assert!((2.0e12..2.001e12).contains(&size), "{size}");
     let zones = &d.spec().geometry.zones;
     assert_eq!((zones.len(), d.spec().mechanics.rpm), (25, 5400));
+    assert_eq!(d.spec().reference, format!("made after {} by smrlab drive new", base.name()));
     // One block more or less on a track of 90 turns a second.
     let rate = |i: usize| f64::from(zones[i].sectors) * 512.0 * 90.0;
     assert!(

@@ -237,7 +237,7 @@ pub fn from_dig(
     let measured = 60e6 / period;
     let speed = rpm.unwrap_or(measured);
     let blocks: u64 = tracks.iter().map(|t| t.sectors).sum();
-    let paper = zoning::paper(tracks, how, Some(blocks));
+    let paper = zoning::paper(tracks, how, blocks);
     let runs = if by_paper { paper.1.clone() } else { change_points(tracks) };
     let summary = format!("{} tracks, {speed:.0} rpm, {} zones, from a DIG text", tracks.len(), runs.len());
     let mut out = Fitted::new(name, summary, "the text form of Pitchumani et al. 2012, section 6".to_owned());
@@ -252,8 +252,9 @@ pub fn from_dig(
     out.because("geometry.surfaces", "assumed", "the text form has no surfaces".to_owned());
     out.because("geometry.zones", "measured", format!("{method} of the text's track sizes"));
     out.because("geometry.cylinder_skew", "measured", "from the text's times".to_owned());
-    let source = if rpm.is_some() { "given" } else { "from the text's times" };
-    out.because("mechanics.rpm", "measured", source.to_owned());
+    let (kind, source) =
+        rpm.map_or(("measured", "from the text's times"), |_| ("assumed", "given with the text"));
+    out.because("mechanics.rpm", kind, source.to_owned());
     out.notes.push("seeks, head switch and surfaces are not in the text form: they are assumed".to_owned());
     let period_tracks = 1.0 / crate::stats::wrap(skew).abs().max(1e-9);
     Ok(DigFit { fitted: out, runs, paper, period_tracks })

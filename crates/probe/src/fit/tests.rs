@@ -177,6 +177,7 @@ fn the_papers_text_form_becomes_a_drive() {
     );
     assert!((fit.period_tracks - 25.0).abs() < 0.1, "a revolution after {} tracks", fit.period_tracks);
     assert!(fit.fitted.spec.mechanics.rpm.abs_diff(7200) <= 7, "{} rpm", fit.fitted.spec.mechanics.rpm);
+    assert_eq!(fit.fitted.origin("mechanics.rpm"), ("measured", "from the text's times".to_owned()));
     let text = fit.fitted.toml();
     let drive = DriveModel::from_toml(&text).unwrap();
     assert_eq!(drive.geometry().blocks().0, 2500 * 1800 + 1500 * 1500);
@@ -198,6 +199,7 @@ fn a_text_with_gaps_says_the_same() {
         from_dig(&dig::parse(&dig_text()).unwrap(), "pmr", Paper::default(), false, Some(7100.0)).unwrap();
     let (g, m) = (&fit.fitted.spec.geometry, &fit.fitted.spec.mechanics);
     assert_eq!((g.track_skew, m.rpm), (0, 7100));
+    assert_eq!(fit.fitted.origin("mechanics.rpm"), ("assumed", "given with the text".to_owned()));
     assert!((g.cylinder_skew as f64 / REVOLUTION as f64 - 0.04).abs() < 1e-4, "{}", g.cylinder_skew);
     let tracks = |n| dig::parse(&(0..n).map(|i| format!("{i} 9 {i}\n")).collect::<String>());
     assert_eq!((tracks(7).is_err(), tracks(8).unwrap().len()), (true, 8));

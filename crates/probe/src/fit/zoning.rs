@@ -101,9 +101,8 @@ fn solved(mut a: Vec<Vec<f64>>) -> Vec<f64> {
 }
 
 /// The paper's method (section 6.2): outliers dropped, a polynomial through the sizes, as many zones of equally many tracks,
-/// each with the mean of the polynomial. With `blocks` the sizes are then scaled so that the zones hold them, the rest in
-/// the last zone.
-pub fn paper(tracks: &[Track], how: Paper, blocks: Option<u64>) -> (Curve, Vec<EqualTracks>) {
+/// each with the mean of the polynomial. The sizes are then scaled so that the zones hold `blocks`, the rest in the last zone.
+pub fn paper(tracks: &[Track], how: Paper, blocks: u64) -> (Curve, Vec<EqualTracks>) {
     let kept: Vec<(f64, f64)> = tracks
         .iter()
         .filter(|t| (how.least..=how.most).contains(&t.sectors))
@@ -119,10 +118,10 @@ pub fn paper(tracks: &[Track], how: Paper, blocks: Option<u64>) -> (Curve, Vec<E
         means.push((b - a, mean.max(1.0)));
     }
     let held: f64 = means.iter().map(|(n, m)| *n as f64 * m).sum();
-    let scale = blocks.map_or(1.0, |b| b as f64 / held);
+    let scale = blocks as f64 / held;
     let mut runs: Vec<EqualTracks> =
         means.iter().map(|(n, m)| EqualTracks { tracks: *n, sectors: (m * scale).round() as u64 }).collect();
-    if let (Some(blocks), Some(last)) = (blocks, runs.pop()) {
+    if let Some(last) = runs.pop() {
         let before: u64 = runs.iter().map(|r| r.tracks * r.sectors).sum();
         let rest = blocks.saturating_sub(before);
         runs.push(EqualTracks { tracks: last.tracks, sectors: (rest / last.tracks.max(1)).max(1) });
@@ -238,7 +237,7 @@ mod tests {
     #[test]
     fn the_limits_of_the_papers_method_are_sizes_too() {
         let how = Paper { least: 1000, most: 2000, degree: 0, zones: 1 };
-        let (curve, _) = paper(&of_sizes([1000, 2000, 999, 2001, 1000, 2000]), how, None);
+        let (curve, _) = paper(&of_sizes([1000, 2000, 999, 2001, 1000, 2000]), how, 10_000);
         assert!((curve.at(2.0) - 1500.0).abs() < 1e-9);
     }
 
@@ -271,15 +270,19 @@ mod tests {
     fn the_papers_method_holds_the_drives_blocks() {
         let tracks = staircase(true);
         let blocks: u64 = staircase(false).iter().map(|t| t.sectors).sum();
-        let (curve, runs) = paper(&tracks, Paper::default(), Some(blocks));
+        let (curve, runs) = paper(&tracks, Paper::default(), blocks);
         assert_eq!((runs.len(), runs.iter().map(|r| r.tracks).sum::<u64>()), (18, 6000));
         let held: u64 = runs.iter().map(|r| r.tracks * r.sectors).sum();
         assert!(blocks.abs_diff(held) < 6000, "{held} of {blocks}");
         // Of a drive with a tenth more each zone has a tenth more.
-        let (_, more) = paper(&tracks, Paper::default(), Some(blocks / 10 * 11));
+        let (_, more) = paper(&tracks, Paper::default(), blocks / 10 * 11);
         let tenth =
             |(a, b): (&EqualTracks, &EqualTracks)| (b.sectors as f64 / a.sectors as f64 - 1.1).abs() < 0.002;
         assert!(runs.iter().zip(&more).take(17).all(tenth), "{more:?}");
+        // No more zones than tracks.
+        let few = [0, 1, 2].map(|number| Track { number, sectors: 1800, us: 0.0 });
+        let (_, few) = paper(&few, Paper { degree: 0, ..Paper::default() }, 5400);
+        assert_eq!(few.iter().map(|r| r.tracks).collect::<Vec<_>>(), [1; 3]);
         // In the middle of a step the curve is near the step.
         assert!((curve.at(250.0) - 2000.0).abs() < 20.0 && (curve.at(3250.0) - 1700.0).abs() < 20.0);
     }

@@ -124,6 +124,31 @@ mod tests {
         }
     }
 
+    /// Two of three tries have to hit; one segment there is anyway.
+    #[test]
+    fn a_single_hit_is_chance() {
+        for hits in 0..4 {
+            let mut reads = 0;
+            let mut target = Fake::new(1 << 20, |_, _, _, now| {
+                reads += 1;
+                // Of each try the second read shows whether the cache has it.
+                now + if reads % 2 == 0 && reads % 6 / 2 < hits { 1000 } else { TURN }
+            });
+            let mut quiet = Quiet;
+            let mut dial = Dial::new(&mut target, &mut quiet);
+            dial.set_period(TURN as f64, 0.0);
+            dial.set_cache(50_000.0, Eviction::default());
+            let (kept, ahead) = (keeps(&mut dial, 1), reads_ahead(&mut dial, 1));
+            assert_eq!([kept, ahead], [Ok(hits >= 2), Ok(hits >= 2)], "{hits} of 3");
+            if hits == 0 {
+                assert_eq!(
+                    find(&mut dial).unwrap(),
+                    BoardCache { present: true, segments: 1, read_ahead: 0 }
+                );
+            }
+        }
+    }
+
     #[test]
     fn nothing_is_read_ahead_behind_the_drives_end() {
         let mut target = Fake::new(2, |_, _, _, now| now + 1000);

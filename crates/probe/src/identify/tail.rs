@@ -197,6 +197,10 @@ mod tests {
         let journal = regular(&waits[..1220]);
         assert_eq!(journal, Some(Journal { at: 22, every: 240, wait: 36.0 }));
         waits[1462] += 31.7;
+        assert_eq!(
+            [22, 23, 262].map(|i| own(Some(Journal { at: 262, every: 240, wait: 5.0 }), i)),
+            [5.0, 0.0, 5.0]
+        );
         let left = |i: usize| waits[i] - own(journal, i);
         assert!(
             (0..2000).map(left).sum::<f64>() - 31.7 < 1e-9 && left(1462) > 31.0,

@@ -161,6 +161,23 @@ mod tests {
         assert!(like(114.0, 100.0) && like(86.0, 100.0) && !like(116.0, 100.0) && !like(84.0, 100.0));
     }
 
+    /// Of two spots one is cleaned with the other where that comes as often and takes as long as for one alone.
+    #[test]
+    fn who_is_cleaned_with_another_takes_as_long() {
+        for (every, turns, expected) in [(100, 21, true), (100, 41, false), (200, 21, false)] {
+            let mut writes = 0;
+            let mut target = Fake::new(1 << 20, |_, _, _, now| {
+                writes += 1;
+                now + TURN * if writes % every == 0 { turns } else { 1 }
+            });
+            let mut quiet = Quiet;
+            let mut dial = Dial::new(&mut target, &mut quiet);
+            dial.set_period(TURN as f64, 0.0);
+            let alone = Alone { from: 64, writes: 99, one: 21.0, size: 16 };
+            assert_eq!(alone.together(&mut dial, 640), Ok(expected), "{every} {turns}");
+        }
+    }
+
     /// Bands of 10 000 blocks of which one holds 100 written pieces of 256 blocks and is then cleaned for 20 turns.
     #[test]
     fn two_spots_in_a_band_are_cleaned_as_often_as_one() {
