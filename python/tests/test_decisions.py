@@ -43,7 +43,9 @@ def test_a_picture_puts_each_cell_where_its_time_and_address_are() -> None:
     assert dark == [(0, len(lines[0]) - 1), (2, 0)]
 
 
-@pytest.mark.parametrize(("typed", "passes"), [("disk\n", True), ("other\n", False), ("\n", False), ("", False)])
+@pytest.mark.parametrize(
+    ("typed", "passes"), [("disk\n", True), ("Disk\n", False), ("other\n", False), ("\n", False), ("", False)]
+)
 def test_data_are_lost_only_where_the_name_was_typed(
     typed: str, passes: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

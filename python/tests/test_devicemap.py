@@ -29,6 +29,8 @@ def test_rows_say_where_they_begin_and_what_a_cell_is() -> None:
     assert [line.split("│")[0].strip() for line in lines[:4]] == ["0", "65.5 MB", "131 MB", "197 MB"]
     assert "a cell is 1.02 MB, a row 65.5 MB" in "\n".join(lines)
     assert ">131 MB</text>" in devicemap.svg(doc(), "d")
+    whole = [devicemap._size(n / 512) for n in (999, 1e3, 1e6, 1e9, 1e12)]
+    assert whole == ["0.999 kB", "1 kB", "1 MB", "1 GB", "1 TB"]
 
 
 def test_guards_and_append_points_lie_where_their_band_says() -> None:

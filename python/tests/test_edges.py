@@ -6,6 +6,7 @@ import io
 import json
 import math
 import os
+import signal
 from pathlib import Path
 from typing import Any, cast
 
@@ -121,6 +122,28 @@ def test_who_says_yes_is_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     targets.confirm("sim:tiny", "sim:tiny", yes=False)
     with pytest.raises(InputError, match="--destroy loses all data on d: add --yes"):
         targets.confirm("d", "/dev/d", yes=False)
+
+
+def test_a_load_that_all_sustain_is_that_of_the_slowest(capsys: pytest.CaptureFixture[str]) -> None:
+    late: list[tuple[str, dict[str, Any]]] = [
+        (str(n), {"offered_load": n, "overload": {"suggested_scale_time": n}}) for n in (2, 7, 3)
+    ]
+    for runs in (late, late[::-1]):
+        finish.warn_overload(runs)
+        assert "at a load that all sustain: --scale-time 7, or" in capsys.readouterr().err
+
+
+def test_what_is_ignored_does_not_stop_a_measurement() -> None:
+    """As under nohup; everything else does, and all is as before in the end."""
+    old = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        before = [signal.getsignal(n) for n in targets.STOPPING]
+        with targets.stoppable():
+            during = [signal.getsignal(n) for n in targets.STOPPING]
+        assert [a == b for a, b in zip(before, during, strict=True)] == [False, False, True]
+        assert [signal.getsignal(n) for n in targets.STOPPING] == before
+    finally:
+        signal.signal(signal.SIGHUP, old)
 
 
 def test_a_trace_is_found_however_it_is_packed(tmp_path: Path) -> None:

@@ -54,6 +54,8 @@ CASES: list[tuple[str, tuple[Any, str], dict[str, Any]]] = [
     (f"run {RUNS} --layer rmw,band=2 --set layer.band=3", (api, "run"),
      {**RUN, "layer": "rmw,band=3", "prefill_cache": "P"}),
     (f"run --trace {T}", (api, "run"), {"trace": [T], "out": None, "force": False, "prefill_cache": True}),
+    # What is said stands above what the file says.
+    ("run RUN --layer log", (api, "run"), {"layer": "log", "drive": "tiny", "seed": 3}),
     (f"run --trace {T} --from-state f --layer log", (api, "run"),
      {"trace": [T], **STATE, "layer": "log", "from_state": "f"}),
     ("validate d t --layer log --reference rel", (_core, "validate"),
@@ -127,6 +129,7 @@ def test_every_option_reaches_what_does_the_work(
     """Under its own name; the work itself is not done."""
     words, (owner, name), expected = case
     (tmp_path / "s.toml").write_text('[base]\nlayer = "cmr"\n')
+    (tmp_path / "r.toml").write_text(f'trace = "{T}"\nlayer = "cmr"\ndrive = "tiny"\nseed = 3\n')
     real, seen = inspect.signature(getattr(owner, name)), []
 
     def stand_in(*args: Any, **more: Any) -> Any:
@@ -141,7 +144,8 @@ def test_every_option_reaches_what_does_the_work(
     monkeypatch.setattr(targets, "resolve", lambda text: text)
     monkeypatch.setattr(papers, "load", lambda _: SimpleNamespace(id="ID", experiments_of=lambda figure: [figure]))
     monkeypatch.setattr(owner, name, staticmethod(stand_in) if name == "create" else stand_in)
-    ended = smrlab(*words.replace("SPEC", str(tmp_path / "s.toml")).split())
+    files = {"SPEC": "s.toml", "RUN": "r.toml"}
+    ended = smrlab(*(str(tmp_path / files[word]) if word in files else word for word in words.split()))
     assert (ended.status, "no further" in ended.err) == (2, True), ended.err
     (told,) = seen
     told = {key: json.loads(v) if key == "spec" and isinstance(v, str) else v for key, v in told.items()}
