@@ -14,7 +14,7 @@ from commands import Invoke
 
 import smrlab as lab
 from smrlab import _core, devices, kept, keys, outdir, tables, targets, text, urls
-from smrlab.cli import complete, picture, run, study, validate
+from smrlab.cli import complete, picture, run, study, trace, validate
 from smrlab.devices import Device
 from smrlab.errors import InputError
 from smrlab.executors import ExecutorLost
@@ -59,6 +59,16 @@ def test_data_are_lost_only_where_the_name_was_typed(
     else:
         with pytest.raises(InputError, match="the name typed is another"):
             targets.confirm("disk", str(file), yes=False)
+
+
+def test_a_trace_is_known_by_its_file(tmp_path: Path) -> None:
+    """Whatever it is called: it is not to be written over while it is read."""
+    real, link, other = (tmp_path / name for name in ("a.csv", "b.csv", "c.csv"))
+    for file in (real, other):
+        file.write_text("")
+    link.symlink_to(real)
+    sources = (f"{real}", f"{real}:msr,time=5", f"{link}", f"{other}", "synth:zipf")
+    assert [trace._is_source(source, link) for source in sources] == [True, True, True, False, False]
 
 
 def test_a_state_names_what_a_run_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
