@@ -2,6 +2,8 @@
 
 use super::*;
 use crate::config::{StoreKind, Timing};
+use crate::control::answer;
+use crate::faults::{Fate, Injection};
 use smrlab_drive::ScheduledDrive;
 use smrlab_stl::HostRequest;
 use smrlab_units::rng::Rng;
@@ -90,4 +92,109 @@ fn what_is_for_runs_is_refused_in_every_array() {
         let refused = Device::open(config).map(drop).unwrap_err().to_string();
         assert!(refused.contains("= is for runs"), "{array}: {refused}");
     }
+}
+
+/// A device whose idle time goes by at once.
+fn in_memory(layer: &str, array: Option<&str>) -> Arc<Device> {
+    let (array, speed) = (array.map(str::to_owned), 1e6);
+    Device::open(Config { array, speed, ..Config::new("m", "tiny", layer, StoreKind::Memory) }).unwrap()
+}
+
+/// What the device answers on its control socket.
+fn ask(device: &Device, line: Value) -> Value {
+    answer(device, &|_, _| None, &line.to_string()).unwrap()
+}
+
+/// The next operation of the first disk's medium fails.
+fn fails(device: &Device) {
+    let next = Injection { error_at: Some(1), ..Injection::default() };
+    device.medium(None).unwrap().faults.inject(&next);
+}
+
+/// A write that fails, of the host or of the layer's own, stops a device: nothing is said to be written after it, nor what state it has.
+/// A read that fails is the reader's alone.
+#[test]
+fn a_stopped_device_claims_nothing() {
+    let (dir, mut data) = (tempfile::tempdir().unwrap(), [7; 4096]);
+    for (layer, array, background) in [
+        ("cmr", None, false),
+        ("disk-cache,cache=5%,idle=10ms", None, true),
+        ("cmr", Some("striped,disks=2"), false),
+    ] {
+        let device = in_memory(layer, array);
+        device.write(0, &data, false).unwrap();
+        fails(&device);
+        device.read(0, &mut data).unwrap_err();
+        for i in 0..400 {
+            device.write(i % 64 * 8192, &data, false).unwrap();
+        }
+        device.flush().unwrap();
+        fails(&device);
+        if background {
+            (0..1000).for_each(|_| device.housekeeping());
+        } else {
+            device.write(0, &data, false).unwrap_err();
+        }
+        let state = dir.path().join("state");
+        for done in [
+            device.write(0, &data, false),
+            device.read(0, &mut data),
+            device.flush(),
+            device.write_state(&state).map(drop),
+            device.close(),
+        ] {
+            let told = done.map_err(|e| e.to_string());
+            assert!(
+                told.as_ref().is_err_and(|e| e.contains("start it again")),
+                "{layer} {array:?}: {told:?}"
+            );
+        }
+        assert!(!state.exists());
+    }
+}
+
+/// A state takes the place of a state or of an empty file, and of nothing else.
+#[test]
+fn a_state_takes_the_place_of_states_alone() {
+    let (dir, device) = (tempfile::tempdir().unwrap(), in_memory("rmw", None));
+    let [file, letter] = ["state", "letter"].map(|name| dir.path().join(name));
+    std::fs::write(&file, "").unwrap();
+    std::fs::write(&letter, "dear").unwrap();
+    (0..2).for_each(|_| _ = device.write_state(&file).unwrap());
+    assert!(std::fs::metadata(&file).unwrap().len() > 0);
+    assert!(device.write_state(&letter).is_err() && device.write_state(dir.path()).is_err());
+    assert_eq!(std::fs::read(&letter).unwrap(), b"dear");
+}
+
+/// Zones are named by any of their blocks, and each action is of the one that is named.
+#[test]
+fn an_action_is_of_one_zone() {
+    let device = in_memory("zoned,zone=16KiB,conventional=0%", None);
+    (0..3).for_each(|i| device.write(i * 16384, &[7; 4096], false).unwrap());
+    device.zone(ZoneAction::Reset, Some(Lba(32 + 5))).unwrap();
+    device.fail_zone(Lba(64 + 5), ZoneCondition::ReadOnly).unwrap();
+    let told = device.events.after(0).pop().unwrap();
+    assert_eq!((told.kind, told.block), ("inject", Some(64 + 5)));
+    let zones = ask(&device, json!({"cmd": "zones"}));
+    let of = |key: &str| [0, 1, 2, 3].map(|i| zones["zones"][i][key].clone());
+    assert_eq!(of("condition"), ["implicitly-open", "empty", "read-only", "empty"]);
+    assert_eq!(of("start"), [0, 32, 64, 96]);
+    assert_eq!(zones["model"], "host-managed");
+    let aware = in_memory("host-aware,zone=16KiB,log=64KiB,optimal_open=3,optimal_nonseq=2", None);
+    let told = ask(&aware, json!({"cmd": "zones"}));
+    let limits = (&told["model"], &told["optimal_open"], &told["optimal_non_sequential"]);
+    assert_eq!(limits, (&json!("host-aware"), &json!(3), &json!(2)));
+}
+
+/// Of an array's disks that one is broken, and shown, which was named.
+#[test]
+fn disks_of_an_array_are_asked_by_their_numbers() {
+    let device = in_memory("cmr", Some("striped,disks=2"));
+    ask(&device, json!({"cmd": "inject", "disk": 1, "unreadable": [0, 8]}));
+    let media = [0, 1].map(|disk| device.medium(Some(disk)).unwrap());
+    assert_eq!([0, 1].map(|i: usize| media[i].faults.pass(false, 7, 9).ok()), [Some(Fate::Done), None]);
+    media[1].write(0, &[7; 512]).unwrap();
+    let map = |disk: u64| ask(&device, json!({"cmd": "map", "disk": disk, "cells": 4}))["cells"].clone();
+    assert_eq!(map(0), json!([[0, 0, 0], [0, 0, 0], [0, 0, 0], [0, 0, 0]]));
+    assert!(map(1).as_array().is_some_and(|cells| cells.len() == 4 && cells[0] != json!([0, 0, 0])));
 }

@@ -164,11 +164,10 @@ impl Layered {
         self.medium.keep(tag::HOST, [blocks.start, blocks.end, 0])
     }
 
-    /// The drive with nothing in its buffer that is not on the medium. A write that fails stops the device, which later
-    /// requests are told.
+    /// The drive with nothing in its buffer that is not on the medium, unless a write that failed has stopped the device.
     fn settled(&self) -> MutexGuard<'_, OneDrive<Bytes>> {
         let mut server = self.table.lock();
-        let _ = self.table.call(&mut *server, OneDrive::drain);
+        self.table.call(&mut *server, OneDrive::drain);
         server
     }
 
@@ -254,9 +253,10 @@ impl Engine for Layered {
 
     /// What the drive's buffer holds is made durable, too.
     fn close(&self) -> Result<()> {
-        drop(self.settled());
+        let stopped = self.settled().broken.clone();
         self.medium.sync()?;
-        self.checkpoint(true)
+        self.checkpoint(true)?;
+        stopped.map_or(Ok(()), Err)
     }
 
     fn info(&self) -> Value {
@@ -277,6 +277,9 @@ impl Engine for Layered {
 
     fn state(&self) -> Result<StateFile> {
         let server = self.settled();
+        if let Some(e) = &server.broken {
+            return Err(e.clone());
+        }
         let identity = SavedState {
             drive: self.drive.clone(),
             layer: self.resolved.clone(),

@@ -200,3 +200,86 @@ impl Ledger {
         checkpoint.write(std::iter::once(formed).chain(at_work).chain(entries).map(Ok))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::header::Header;
+    use std::path::Path;
+
+    fn open(dir: &Path, boot: u64) -> (Ledger, Found) {
+        let header = Header { id: 1, blocks: 8, layer: String::new(), drive: String::new(), device: None };
+        let at = if StoreDir::exists(dir) { StoreDir::open(dir) } else { StoreDir::create(dir, header) };
+        Ledger::open(at.unwrap(), boot).unwrap()
+    }
+
+    fn records(numbers: std::ops::Range<u64>) -> Records {
+        let mut all = Records::default();
+        numbers.for_each(|n| all.push(0x1_0000, [n]));
+        all
+    }
+
+    /// Formed, opened, at work, rest, a checkpoint, closed; `|`: the server is killed and another begins. What the next one is told, on the
+    /// same boot and on another.
+    #[test]
+    fn how_a_server_ended_is_what_was_noted_last() {
+        let (orderly, killed, lost) = (Stop::Orderly, Stop::Killed, Stop::PowerLost);
+        for (steps, same, another) in [
+            ("", orderly, orderly),
+            ("f", orderly, lost),
+            ("fw", killed, lost),
+            // It was at work since it was asked last.
+            ("fwr", killed, lost),
+            ("fwrr", orderly, lost),
+            ("fwrrw", killed, lost),
+            ("fwk", killed, lost),
+            ("fwrrk", orderly, lost),
+            ("fw|o", killed, lost),
+            ("fwc", orderly, orderly),
+            ("fwc|o", orderly, lost),
+        ] {
+            for (boot, stop) in [(1, same), (2, another)] {
+                let dir = tempfile::tempdir().unwrap();
+                let mut ledger = open(dir.path(), 1).0;
+                for step in steps.chars() {
+                    match step {
+                        'f' => ledger.formed(),
+                        'o' => ledger.opened(),
+                        'w' => ledger.at_work(),
+                        'r' => ledger.rest(),
+                        'k' => ledger.checkpoint(&Records::default()),
+                        'c' => ledger.closed(),
+                        _ => {
+                            drop(ledger);
+                            ledger = open(dir.path(), 1).0;
+                            Ok(())
+                        }
+                    }
+                    .unwrap();
+                }
+                drop(ledger);
+                assert_eq!(open(dir.path(), boot).1.stop, stop, "{steps:?}, boot {boot}");
+            }
+        }
+    }
+
+    /// A loss of power leaves what was synced, each time, and what a server found when it was opened.
+    #[test]
+    fn records_are_durable_when_that_is_said() {
+        let dir = tempfile::tempdir().unwrap();
+        let ledger = open(dir.path(), 1).0;
+        ledger.formed().unwrap();
+        for step in [0..2, 2..5] {
+            ledger.keep(&records(step)).unwrap();
+            ledger.sync(ledger.position()).unwrap();
+        }
+        ledger.keep(&records(5..7)).unwrap();
+        drop(ledger);
+        let (ledger, found) = open(dir.path(), 1);
+        assert_eq!(found.records, records(0..7));
+        ledger.opened().unwrap();
+        ledger.keep(&records(7..9)).unwrap();
+        drop(ledger);
+        assert_eq!(open(dir.path(), 2).1.records, records(0..7));
+    }
+}

@@ -286,3 +286,24 @@ fn read_checkpoint(path: &Path, id: u64, epoch: u64, each: &mut dyn FnMut(Entry)
     }
     Ok(bytes)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A log may be twice as long as the checkpoint before it, from 32 MiB on and to 64 MiB.
+    #[test]
+    fn a_checkpoint_is_due_where_the_log_is_long_beside_the_last_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut log = Log::open(dir.path(), 1, 1, &mut |_| ()).unwrap();
+        for (before, due) in [(0, 32 << 20), (16 << 20, 32 << 20), (20 << 20, 40 << 20), (1 << 30, 64 << 20)]
+        {
+            log.checkpoint_bytes = before;
+            let wants = [due, due + ENTRY as u64].map(|bytes| {
+                log.len = bytes / ENTRY as u64;
+                log.wants_checkpoint()
+            });
+            assert_eq!(wants, [false, true], "{before}");
+        }
+    }
+}

@@ -20,7 +20,6 @@ use smrlab_stl::WritePart;
 use smrlab_units::{BLOCK_BYTES, SimTime};
 use std::cell::RefCell;
 use std::ops::Range;
-use std::sync::Arc;
 
 /// Zeroes that are written at a time, in blocks.
 const ZEROES: u64 = 2048;
@@ -94,8 +93,6 @@ pub struct Medium {
     errors: bool,
     plain: bool,
     logged: bool,
-    /// Logs that a checkpoint being written will replace: still to be synced until it is there.
-    older: Mutex<Vec<Arc<std::fs::File>>>,
     durable: Mutex<Durable>,
     /// Held by whoever makes a checkpoint.
     alone: Mutex<()>,
@@ -125,8 +122,8 @@ impl Medium {
         let (plain, logged) = (shingle.plain(), log.is_some());
         let Reading { mode, errors } = reading;
         let state = RwLock::new(ShingleLog { shingle, log });
-        let (older, durable, alone, faults) = Default::default();
-        Self { state, store, mode, errors, plain, logged, older, durable, alone, faults }
+        let (durable, alone, faults) = Default::default();
+        Self { state, store, mode, errors, plain, logged, durable, alone, faults }
     }
 
     /// Reads blocks from `start`; answers with the first destroyed one, if any.

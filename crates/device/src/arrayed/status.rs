@@ -84,3 +84,21 @@ impl Arrayed {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn why_an_array_is_unclean_is_told() {
+        for (stop, why) in
+            [(Stop::Orderly, None), (Stop::Killed, Some("killed")), (Stop::PowerLost, Some("lost its power"))]
+        {
+            let events = Events::default();
+            taken_up(stop, None, &events).unwrap();
+            let told = events.after(0).pop();
+            assert_eq!(told.is_some(), why.is_some(), "{stop:?}");
+            assert!(why.is_none_or(|why| told.is_some_and(|e| e.text.contains(why))), "{stop:?}");
+        }
+    }
+}

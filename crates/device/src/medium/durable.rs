@@ -55,8 +55,8 @@ impl Medium {
             }
             None => None,
         };
-        let older = self.older.lock().clone();
-        for file in older.into_iter().chain(current) {
+        // Logs before this one were synced when it was begun.
+        if let Some(file) = current {
             file.sync_data().map_err(|e| DeviceError::io("making the log durable", &e))?;
         }
         Ok(upto)
@@ -119,9 +119,7 @@ impl Medium {
         let Some(log) = log.as_mut().filter(|log| due(log, anyway)) else { return Ok(None) };
         let mut records = Vec::new();
         more(&mut |tag, words| records.push(Ok(Entry { tag: tag::LAYER | tag, words })));
-        let older = log.file();
         let checkpoint = log.rotate((shingle.runs().len() + records.len()) as u64)?;
-        self.older.lock().push(older);
         Ok(Some(Begun { medium: self, checkpoint, records, _alone: alone }))
     }
 }
@@ -152,9 +150,7 @@ impl Begun<'_> {
         });
         // What was copied may be later than what was durable: it has to be, and its records, before the checkpoint counts.
         let durable = std::iter::once_with(|| medium.sync().err().map(Err)).flatten();
-        checkpoint.write(records.into_iter().chain(runs.flatten()).chain(durable))?;
-        medium.older.lock().clear();
-        Ok(())
+        checkpoint.write(records.into_iter().chain(runs.flatten()).chain(durable))
     }
 }
 

@@ -180,3 +180,28 @@ pub fn replace(path: &Path, write: impl FnOnce(&mut File) -> std::io::Result<()>
 pub fn sync_directory(path: &Path) -> std::io::Result<()> {
     File::open(path)?.sync_all()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// All that a store was made with counts; its number is its own.
+    #[test]
+    fn a_store_is_opened_as_what_it_was_made() {
+        let [layer, drive] = ["rmw", "tiny"].map(str::to_owned);
+        let made = Header { id: 1, blocks: 8, layer, drive, device: Some("/dev/a".into()) };
+        let dir = tempfile::tempdir().unwrap();
+        let store = StoreDir::create(dir.path(), made.clone()).unwrap();
+        assert!(store.expect(&Header { id: 2, ..made.clone() }).is_ok());
+        for other in [
+            Header { blocks: 7, ..made.clone() },
+            Header { blocks: 9, ..made.clone() },
+            Header { layer: "cmr".into(), ..made.clone() },
+            Header { drive: "tiny,rpm=5400".into(), ..made.clone() },
+            Header { device: None, ..made.clone() },
+            Header { device: Some("/dev/b".into()), ..made.clone() },
+        ] {
+            assert!(store.expect(&other).is_err(), "{other:?}");
+        }
+    }
+}

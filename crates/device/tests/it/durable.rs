@@ -118,6 +118,49 @@ fn a_flush_does_not_claim_what_arrived_while_it_ran() {
     }
 }
 
+/// Whatever is forced is durable when it is answered, and what is not is so with the next flush.
+#[test]
+fn what_is_forced_is_durable() {
+    for layer in ["cmr", "raw,tracks=3", "rmw", "disk-cache,cache=5%"] {
+        let dir = tempfile::tempdir().unwrap();
+        let (device, between) = watched(layer, dir.path());
+        let synced = |act: &dyn Fn() -> Result<()>| {
+            let before = between.syncs.load(Ordering::SeqCst);
+            act().unwrap();
+            between.syncs.load(Ordering::SeqCst) - before
+        };
+        for (fua, syncs) in [(true, [1, 0]), (false, [0, 1])] {
+            let write = || device.write(0, &[0xaa; BYTES], fua);
+            assert_eq!([synced(&write), synced(&|| device.flush())], syncs, "{layer}: a write, {fua}");
+            // Where blocks can be given back zeroes may be nothing new.
+            let zero = || device.zero(0, BYTES as u64, fua);
+            let zeroes = device.can_trim() || [synced(&zero), synced(&|| device.flush())] == syncs;
+            assert!(zeroes, "{layer}: zeroes, {fua}");
+        }
+    }
+}
+
+/// A checkpoint has what was written while it was made: that is durable before it counts.
+#[test]
+fn what_a_checkpoint_says_is_durable() {
+    let dir = tempfile::tempdir().unwrap();
+    let (device, between) = watched("cmr", dir.path());
+    let (medium, syncs) = (device.medium(None).unwrap(), || between.syncs.load(Ordering::SeqCst));
+    medium.write(0, &[0xaa; BYTES]).unwrap();
+    let begun = medium.begin_checkpoint(true, &|_| ()).unwrap().unwrap();
+    medium.write(64, &[0xbb; BYTES]).unwrap();
+    let before = syncs();
+    begun.finish().unwrap();
+    assert_eq!(syncs(), before + 1);
+    medium.sync().unwrap();
+    assert_eq!(syncs(), before + 1, "nothing is left to be synced");
+    // So it is with the last one, which comes with the end of the server.
+    let last = || std::fs::exists(dir.path().join("store/checkpoint.2")).unwrap();
+    assert!(!last());
+    device.close().unwrap();
+    assert!(last());
+}
+
 /// What the failed flush had yet to write may be gone: a later one fails, too, though the store would say that all is well.
 #[test]
 fn no_flush_claims_what_an_earlier_one_lost() {

@@ -141,6 +141,23 @@ fn a_torn_log_ends_at_its_last_whole_record() {
     assert_eq!(device.medium(None).unwrap().with_runs(|s| s.runs().len()), 7);
 }
 
+/// A band that was reset is empty after a restart, too; and an array's store is that of no other array.
+#[test]
+fn what_was_reset_stays_so_and_a_store_is_of_its_array() {
+    let dir = scratch();
+    let open = || Device::open(config("raw,tracks=2,band=3", at(dir.path()))).unwrap();
+    let device = open();
+    device.write(0, &[7; 512], false).unwrap();
+    assert_eq!(device.raw().unwrap().reset_band(0).unwrap().append, 0);
+    drop(device);
+    assert_eq!(open().raw().unwrap().band(0).unwrap().append, 0);
+    let dir = scratch();
+    let of = |array: &str| Config { array: Some(array.into()), ..config("cmr", at(dir.path())) };
+    drop(Device::open(of("mirror,disks=2")).unwrap());
+    let refused = Device::open(of("striped,disks=2")).map(drop).unwrap_err().to_string();
+    assert!(refused.contains("was made with layer"), "{refused}");
+}
+
 #[test]
 fn modes_and_guards() {
     let mut c = config("raw,tracks=2,band=3", StoreKind::Memory);
@@ -160,6 +177,11 @@ fn modes_and_guards() {
     let mut block = [0; 512];
     device.read((track * 512) as u64, &mut block).unwrap();
     assert_eq!((u64::from_le_bytes(block[..8].try_into().unwrap()), block[100]), (track as u64, 0xA5));
+    let told =
+        || device.events.after(0).into_iter().filter(|e| e.kind == "destroyed-read").collect::<Vec<_>>();
+    assert_eq!(told().iter().map(|e| e.block).collect::<Vec<_>>(), [Some(track as u64)]);
+    (0..200).for_each(|_| device.read((track * 512) as u64, &mut block).unwrap());
+    assert_eq!(told().len(), 99, "all are counted, the first ones told");
     let mut both = [0; 1024];
     device.read((track * 512) as u64, &mut both).unwrap();
     let second = u64::from_le_bytes(both[512..520].try_into().unwrap());
