@@ -1,6 +1,6 @@
 """Served devices against nbdkit's own plugins: throughput in pairs, and the server's CPU time for each I/O.
 
-As it is, `make bench-device` takes about seven minutes on a quiet machine and leaves out/bench-device.json.
+As it is, `make bench-device` takes about ten minutes on a quiet machine and leaves out/bench-device.json.
 
 Server and client share one core (unpinned, the same job varies several times over); contestants take turns within
 every round, and medians over the rounds are compared. One contestant runs twice: what differs there is noise.
@@ -22,8 +22,9 @@ from typing import NamedTuple
 from serving import Figures, Nbdkit
 
 SIZE_MB = 512
-# name: fio's rw, block size, depth; reads come first, on a medium written once from end to end: where a layer moves
-# what it writes, so often that all memory was taken, as the others' was
+# How often a medium is written first, where a layer moves what it writes: it goes on taking memory for long.
+FILLS = 16
+# name: fio's rw, block size, depth; reads come first, on a medium that was written, so that memory was taken
 JOBS = {
     "4k randread d1": ("randread", "4k", 1),
     "4k randread d16": ("randread", "4k", 16),
@@ -113,7 +114,8 @@ def measure(
             servers.append(Server(name, plugin, directories[-1], core))
         try:
             for server in servers:
-                fio(server, "write", "1m", 4, core, [f"--loops={CONTESTANTS[server.name].medium_mb // SIZE_MB}"])
+                moves = CONTESTANTS[server.name].medium_mb >= 2 * SIZE_MB
+                fio(server, "write", "1m", 4, core, [f"--loops={FILLS if moves else 1}"])
             for job, (rw, block, depth) in JOBS.items():
                 for server in (s for s in servers if s.name in found[job]):
                     limit = [f"--runtime={round(seconds * 1000)}ms", "--time_based"]
