@@ -442,7 +442,7 @@ impl TranslationLayer for PersistentCache {
     fn background_end(&mut self, end: StepEnd) {
         let Some(begun) = self.idle_step.take().filter(|_| end == StepEnd::Done) else { return };
         if let Some(band) = begun {
-            self.take(band);
+            self.take(band, false);
         }
         self.finish_sub_step();
     }

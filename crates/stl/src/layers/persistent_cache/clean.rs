@@ -15,7 +15,7 @@ use std::ops::Range;
 pub(super) enum Work {
     /// Tracks are read into memory.
     Read(Range<u64>),
-    /// Packets with blocks in a part of the band are collected from the log.
+    /// Packets that count at a part of the band are collected from the log.
     Collect(Range<u64>),
     /// Merged tracks go to the scratch band.
     Scratch(Range<u64>),
@@ -43,8 +43,10 @@ pub(super) struct Job {
     pub scratch: usize,
     pub tracks_before: u64,
     pub steps: Vec<SubStep>,
-    /// Packets that these collect, ascending.
-    pub collected: Vec<u32>,
+    /// The packets that these collect, each with the offset in the band at which it counts, ascending: that of its last block.
+    pub counted: Vec<(u32, u64)>,
+    /// It is that of its first block: bands taken by 0.2.0 and before.
+    pub by_first: bool,
     /// Sub-steps done.
     pub done: usize,
 }
@@ -68,6 +70,28 @@ impl Job {
 
     fn blocks(&self) -> u64 {
         self.taken.iter().map(|e| e.blocks).sum()
+    }
+
+    /// Says where each packet counts, in a band that begins at `base`.
+    fn count_packets(&mut self, base: u64) {
+        self.counted.clear();
+        if self.by_first {
+            self.counted.extend(self.taken.iter().map(|e| (e.packet, e.lba - base)));
+        } else {
+            self.counted.extend(self.taken.iter().rev().map(|e| (e.packet, e.lba + e.blocks - 1 - base)));
+        }
+        self.counted.sort_by_key(|&(packet, _)| packet);
+        self.counted.dedup_by_key(|&mut (packet, _)| packet);
+        self.counted.sort_unstable_by_key(|&(_, at)| at);
+    }
+
+    /// Adds the sub-step that collects the packets that count at `part`, if there are any.
+    fn collect(&mut self, part: Range<u64>, each: SimTime) {
+        let before = |end| self.counted.partition_point(|&(_, at)| at < end);
+        let packets = (before(part.end) - before(part.start)) as u64;
+        if packets > 0 {
+            self.steps.push(SubStep { work: Work::Collect(part), time: SimTime(each.0 * packets) });
+        }
     }
 }
 
@@ -95,8 +119,8 @@ impl PersistentCache {
         for _ in 0..self.o.round_bands {
             let Some(lba) = self.log.oldest() else { break };
             let band = self.layout.native_of(lba).0;
-            plan.record(Record { tag: records::TAKE, words: [band as u64, 0, 0] });
-            self.take(band);
+            plan.record(Record { tag: records::TAKE, words: [band as u64, records::BY_LAST, 0] });
+            self.take(band, false);
         }
         if self.pressure && self.log.live <= self.o.map_trigger {
             self.set_pressure(false, plan);
@@ -109,8 +133,8 @@ impl PersistentCache {
         self.log.bytes() + (taken * size_of::<Extent>()) as u64
     }
 
-    pub(super) fn take(&mut self, band: usize) {
-        let mut job = self.over.pop().unwrap_or_default();
+    pub(super) fn take(&mut self, band: usize, by_first: bool) {
+        let mut job = Job { by_first, ..self.over.pop().unwrap_or_default() };
         self.log.take(self.layout.host(band), &mut job.taken);
         let job = self.job(band, job);
         let place = self.layout.native[band];
@@ -136,14 +160,15 @@ impl PersistentCache {
     /// The sub-steps of a band follow from all that is taken.
     pub(super) fn lay_down(&self, job: &mut Job) {
         job.steps.clear();
-        job.collected.clear();
         let place = self.layout.native[job.band];
         let way = SimTime(2 * self.layout.way_from(job.band).0);
         let lowest = self.lowest(job);
         let tracks = place.blocks.div_ceil(place.track) - lowest / place.track;
         job.tracks = tracks;
+        job.count_packets(self.layout.host(job.band).start);
+        let (mut from, mut passed) = (0, lowest / place.track);
         if self.o.whole_bands && job.blocks() == place.blocks {
-            self.collect(job, 0..place.blocks);
+            job.collect(0..place.blocks, self.o.collect);
             let time = self.layout.turns(tracks, 1) + way;
             return job.steps.push(SubStep { work: Work::Home(0..place.blocks), time });
         }
@@ -153,17 +178,24 @@ impl PersistentCache {
             job.steps.push(SubStep { work: Work::Read(p.merged.clone()), time: read });
             let (need, size) = (p.tracks * place.track, self.layout.scratch_tracks * self.layout.track);
             let room = size - full;
+            // As in the published runs the track behind a part counts with it.
+            let end = if p.last { place.blocks } else { (passed + p.tracks + 1) * place.track };
             let parts = if need <= room {
                 full += need;
-                vec![(p.merged, need)]
+                vec![(p.merged, end, need)]
             } else {
                 // A scratch band is full in the middle: the rest goes to the next one.
                 full = (need - room).min(size);
-                let cut = (p.merged.start + room / place.track * place.track).min(p.merged.end);
-                vec![(p.merged.start..cut, room), (cut..p.merged.end, need - room)]
+                let tracks = room / place.track;
+                let cut = (p.merged.start + tracks * place.track).min(p.merged.end);
+                let middle = (passed + tracks + 1) * place.track;
+                vec![(p.merged.start..cut, middle, room), (cut..p.merged.end, end, need - room)]
             };
-            for (part, n) in parts {
-                self.collect(job, part.clone());
+            passed += p.tracks;
+            for (part, end, n) in parts {
+                let to = if job.by_first { part.end } else { end };
+                job.collect(from..to, self.o.collect);
+                from = to;
                 if n > 0 {
                     let time = self.layout.turns(n, self.layout.track);
                     job.steps.push(SubStep { work: Work::Scratch(part), time });
@@ -192,21 +224,6 @@ impl PersistentCache {
             home = safe.max(home);
             Phase { merged: start..end, home: from..home, tracks, last }
         })
-    }
-
-    /// A sub-step that collects the packets with blocks in `part` that were not collected before.
-    fn collect(&self, job: &mut Job, part: Range<u64>) {
-        let base = self.layout.host(job.band).start;
-        let seen = &mut job.collected;
-        let before = seen.len();
-        let first = job.taken.partition_point(|e| e.lba - base + e.blocks <= part.start);
-        seen.extend(job.taken[first..].iter().take_while(|e| e.lba - base < part.end).map(|e| e.packet));
-        seen.sort_unstable();
-        seen.dedup();
-        let packets = (seen.len() - before) as u64;
-        if packets > 0 {
-            job.steps.push(SubStep { work: Work::Collect(part), time: SimTime(self.o.collect.0 * packets) });
-        }
     }
 
     /// Bands that went home; until the next one does, only a discard takes blocks out of the log.
@@ -398,7 +415,7 @@ impl PersistentCache {
         let band = self.layout.native_of(lba).0;
         let taken = self.log.map.within(self.layout.host(band)).collect();
         let job = self.job(band, Job { taken, ..Job::default() });
-        plan.record(Record { tag: records::TAKE, words: [band as u64, 0, 0] });
+        plan.record(Record { tag: records::TAKE, words: [band as u64, records::BY_LAST, 0] });
         self.plan_sub_step(&job, plan);
         self.idle_step = Some(Some(band));
     }
@@ -412,5 +429,26 @@ impl PersistentCache {
     pub(super) fn log_at(&self, lap: u64, offset: u64) -> Pba {
         let bands = self.layout.log.len() as u64;
         self.layout.log[(lap % bands) as usize].first + Blocks(offset)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_packet_counts_once_at_its_last_block_or_as_it_was_at_its_first() {
+        let extent = |lba, blocks, packet| Extent { lba, blocks, packet, at: 0 };
+        let taken = vec![extent(100, 4, 5), extent(110, 10, 7), extent(190, 5, 5)];
+        for (by_first, counted, parts) in
+            [(false, vec![(7, 19), (5, 94)], [1, 1]), (true, vec![(5, 0), (7, 10)], [2, 0])]
+        {
+            let mut job = Job { taken: taken.clone(), by_first, ..Job::default() };
+            job.count_packets(100);
+            assert_eq!(job.counted, counted);
+            [0..50, 50..100].into_iter().for_each(|part| job.collect(part, SimTime(10)));
+            let times: Vec<u64> = job.steps.iter().map(|s| s.time.0 / 10).collect();
+            assert_eq!(times, parts.into_iter().filter(|n| *n > 0).collect::<Vec<u64>>());
+        }
     }
 }

@@ -20,7 +20,7 @@ on drives where that was seen). Every `journal_every` packets the journal is com
 When the log is longer than `map_trigger` packets (dead ones included), a *round* of cleaning begins: `round` bands, each that of
 the highest block of the oldest packet. All cached blocks of a band are taken, and their map entries are free at once. The
 band goes home in phases of `memory` bytes: its tracks are read from the lowest cached block on, the packets are collected
-(`collect` each), the merged tracks go to a scratch band, then home. Each of these is a *sub-step*, and a request waits for one
+(`collect` each, in the phase of their last block), the merged tracks go to a scratch band, then home. Each of these is a *sub-step*, and a request waits for one
 of them (a read opens a round that is due, but does not wait for that); requests are what brings a round forward, and where
 the host is idle the drive does (`idle`). With `map_limit` packets in use a request waits for the whole round instead: the
 *pressure* that turns a drive of 13 writes a second into one of 3. A further packet of the same request waits then until bands are

@@ -161,8 +161,15 @@ impl PersistentCache {
     fn collecting(&self, span: Range<u64>) -> bool {
         let Some(job) = self.jobs.front() else { return false };
         let Some(Work::Collect(part)) = job.steps.get(job.done).map(|s| &s.work) else { return false };
-        let base = self.layout.host(job.band).start;
-        let inside = base + part.start <= span.start && span.end <= base + part.end;
-        inside && job.taken.iter().any(|e| e.lba <= span.start && span.end <= e.lba + e.blocks)
+        let counts_here = |packet| job.counted.iter().any(|c| c.0 == packet && part.contains(&c.1));
+        let mut at = span.start;
+        let behind = job.taken.partition_point(|e| e.lba + e.blocks <= span.start);
+        for e in job.taken[behind..].iter().take_while(|e| e.lba < span.end) {
+            if e.lba > at || !counts_here(e.packet) {
+                return false;
+            }
+            at = e.lba + e.blocks;
+        }
+        at >= span.end
     }
 }

@@ -5,7 +5,7 @@
 pub(super) const APPEND: u32 = 1;
 /// Blocks `words[0]`, `words[1]` in number, were discarded.
 pub(super) const DISCARD: u32 = 2;
-/// Native band `words[0]` is taken for cleaning.
+/// Native band `words[0]` is taken for cleaning; `words[1]` says where its packets count, as in [`JOB`].
 pub(super) const TAKE: u32 = 3;
 /// A sub-step of the round is done.
 pub(super) const STEP: u32 = 4;
@@ -18,6 +18,9 @@ pub(super) const OPEN: u32 = 7;
 /// Blocks `words[0]`, `words[1]` in number, were written directly.
 pub(super) const DIRECT: u32 = 8;
 
+/// Packets of a band under cleaning count at their last blocks.
+pub(super) const BY_LAST: u64 = 1;
+
 // Of checkpoints only.
 /// A packet: lap and offset; length and data; writes and what lies before it.
 pub(super) const PACKET: u32 = 20;
@@ -25,7 +28,8 @@ pub(super) const PACKET: u32 = 20;
 pub(super) const SPAN: u32 = 21;
 /// An extent: LBA; blocks and offset in the packet; packet, counted from the first.
 pub(super) const EXTENT: u32 = 22;
-/// A band under cleaning: band; scratch band and tracks before; sub-steps done.
+/// A band under cleaning: band; scratch band and tracks before; where its packets count ([`BY_LAST`], or 0 for their first blocks) and
+/// sub-steps done.
 pub(super) const JOB: u32 = 23;
 /// What the last such band has taken, as an extent.
 pub(super) const TAKEN: u32 = 24;

@@ -3,8 +3,8 @@
 use super::clean::{Job, Work};
 use super::log::{Head, Packet};
 use super::records::{
-    APPEND, DIRECT, DISCARD, EXTENT, HEAD, HOME, JOB, OPEN, PACKET, PRESSURE, SPAN, STATE, STEP, STREAM,
-    TAKE, TAKEN, WRITTEN,
+    APPEND, BY_LAST, DIRECT, DISCARD, EXTENT, HEAD, HOME, JOB, OPEN, PACKET, PRESSURE, SPAN, STATE, STEP,
+    STREAM, TAKE, TAKEN, WRITTEN,
 };
 use super::{At, PersistentCache};
 use crate::parts::extents::Extent;
@@ -61,7 +61,7 @@ impl PersistentCache {
                 self.append(Head { lap, offset, length: before }, length, joined, a..a + b);
             }
             DISCARD => self.forget(a..a + b),
-            TAKE => self.take(a as usize),
+            TAKE => self.take(a as usize, b != BY_LAST),
             PRESSURE => self.pressure = a == 1,
             OPEN => self.open_stream(a as usize, b),
             DIRECT => self.written_directly(a..a + b),
@@ -110,9 +110,10 @@ impl PersistentCache {
             JOB => {
                 let (scratch, tracks_before) = halves(b);
                 let scratch = scratch as usize;
-                let job =
-                    Job { band: a as usize, scratch, tracks_before, done: c as usize, ..Job::default() };
-                self.jobs.push_back(job);
+                let (by_last, done) = halves(c);
+                let by_first = by_last != BY_LAST;
+                let (band, done) = (a as usize, done as usize);
+                self.jobs.push_back(Job { band, scratch, tracks_before, done, by_first, ..Job::default() });
             }
             TAKEN => {
                 let e = self.extent(a, b, c);
@@ -173,7 +174,9 @@ impl PersistentCache {
         let extent = |e: &Extent| [e.lba, pair(e.blocks, e.at), e.packet.wrapping_sub(first as u32).into()];
         self.log.map.iter().for_each(|e| put(EXTENT, extent(&e)));
         for job in &self.jobs {
-            put(JOB, [job.band as u64, pair(job.scratch as u64, job.tracks_before), job.done as u64]);
+            let rule = if job.by_first { 0 } else { BY_LAST };
+            let scratch = pair(job.scratch as u64, job.tracks_before);
+            put(JOB, [job.band as u64, scratch, pair(rule, job.done as u64)]);
             job.taken.iter().for_each(|e| put(TAKEN, extent(e)));
         }
         put(PRESSURE, [u64::from(self.pressure), 0, 0]);
