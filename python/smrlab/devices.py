@@ -141,8 +141,8 @@ class Device(Server):
     def stop(self, *, force: bool = False, say: Say = lambda _: None) -> None:
         """Ends the server in good order.
 
-        Connected clients have a few seconds to leave; then, or at once with `force`, what they sent is answered and
-        their connections are closed.
+        Connected clients of NBD have a few seconds to leave; then, or at once with `force`, what they sent is answered
+        and their connections are closed. Sessions of iSCSI are closed at once.
         """
         if (pid := self.pid()) is None:
             raise InputError(f"{self.name} is not being served")
@@ -156,7 +156,8 @@ class Device(Server):
         clients = self.clients()
         os.kill(pid, signal.SIGTERM)
         if clients and not force:
-            say(f"{self.name}: connected: {', '.join(clients)}; closed in {DRAIN_S:.0f} s (--force: at once)")
+            iscsi = ", iSCSI at once; initiators log in again after device start" if self.iscsi() else ""
+            say(f"{self.name}: connected: {', '.join(clients)}; closed in {DRAIN_S:.0f} s (--force: at once){iscsi}")
         if not (clients and force) and self._gone(pid, DRAIN_S):
             return
         with contextlib.suppress(OSError, InputError, MissingError):
@@ -277,6 +278,8 @@ def clone(source: str, name: str, progress: Progress | None = None) -> Device:
     made.path.mkdir(mode=0o700)
     try:
         copy_store(state, made.path / "store", progress)
+        # Hosts reserved the other disk.
+        (made.path / "store" / "reservations").unlink(missing_ok=True)
         config = device.config() | {"name": name, "store": {"directory": str(made.path / "store")}}
         config |= {"control": str(made.path / "control.sock"), "events": str(made.path / "events.jsonl")}
         config |= {"record": None, "iscsi": None, "chap": None}

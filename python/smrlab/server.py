@@ -110,7 +110,7 @@ class Server:
         return found
 
     def clients(self) -> list[str]:
-        """Who is connected by NBD, in words."""
+        """Who is connected, in words."""
         if not self.running():
             return []
         told = {c["peer"]: c for c in self.ask("clients")}

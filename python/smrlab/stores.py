@@ -13,8 +13,10 @@ from .errors import MissingError
 
 # Is told how much is done, 0 to 1.
 Progress = Callable[[float], None]
-# What a store is made of; `spill` is what a cut left between its making and its unlinking.
-FILES = re.compile(r"header|lock|spill|(data|log|checkpoint)\.\d+|(header|checkpoint)(\.\d+)?\.new")
+# What a store is made of; `spill` is what a cut left between its making and its unlinking, iSCSI keeps the last two.
+FILES = re.compile(
+    r"header|lock|spill|(data|log|checkpoint)\.\d+|(header|checkpoint)(\.\d+)?\.new|(modes|reservations)(\.new)?"
+)
 # How a store's header begins.
 MAGIC = b"smrlab-store "
 

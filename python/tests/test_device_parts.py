@@ -327,7 +327,19 @@ def test_the_users_store_is_kept(
 
 def test_files_of_a_store_are_known_by_their_names() -> None:
     """And what only looks like one is not."""
-    own = ("header", "lock", "spill", "data.0", "log.12", "checkpoint.3", "header.new", "checkpoint.3.new")
+    own = (
+        "header",
+        "lock",
+        "spill",
+        "data.0",
+        "log.12",
+        "checkpoint.3",
+        "header.new",
+        "checkpoint.3.new",
+        "modes",
+        "reservations",
+        "modes.new",
+    )
     assert all(map(stores.FILES.fullmatch, own))
     assert not any(
         map(stores.FILES.fullmatch, ("data", "data.x", "my.data.0", "header.txt", "log", "spill.1", "lock.new"))

@@ -188,7 +188,8 @@ fn answer(
 
 /// Who comes, and to what.
 fn whom(target: &Target, keys: &Keys, agreed: &mut Agreed) -> Result<(), Failure> {
-    agreed.initiator = keys.get("InitiatorName").ok_or(Failure::MISSING)?.to_owned();
+    let name = keys.get("InitiatorName").filter(|name| !name.contains(char::is_control));
+    agreed.initiator = name.ok_or(Failure::MISSING)?.to_owned();
     match keys.get("SessionType").unwrap_or("Normal") {
         "Discovery" => agreed.discovery = true,
         "Normal" => {

@@ -5,7 +5,7 @@ use crate::erasure::Erasure;
 use crate::target::Target;
 use parking_lot::{Mutex, RwLock};
 use smrlab_device::config::{StoreKind, Timing};
-use smrlab_device::store::header::replace;
+use smrlab_device::store::header::{replace, sync_directory};
 use smrlab_device::{Device, DeviceError};
 use smrlab_scsi::{
     Change, Disk, Done, Erasing, Extents, Facts, Fault, Kind, Modes, Reservations, SelfTest, Sense, Usage,
@@ -24,8 +24,9 @@ use std::sync::atomic::Ordering::Relaxed;
 const DEPTH: usize = 32;
 /// Self-tests that are told of.
 const TESTS: usize = 20;
-/// Where a store has the modes that a host saved.
+/// Where a store has the modes that a host saved, and reservations that are kept.
 const SAVED: &str = "modes";
+const RESERVED: &str = "reservations";
 
 /// Serves a device at `address` (HOST:PORT) until the process ends.
 ///
@@ -61,8 +62,9 @@ struct Served {
     device: Arc<Device>,
     facts: Facts,
     modes: Mutex<Modes>,
-    /// What a host saved, and where, unless it goes with the store in memory.
+    /// What a host saved.
     saved: Mutex<Modes>,
+    /// The directory where that is kept, and reservations; `None`: they go with the store in memory.
     kept: Option<PathBuf>,
     /// The last one first.
     tests: Mutex<VecDeque<SelfTest>>,
@@ -77,9 +79,11 @@ impl Served {
     fn new(device: Arc<Device>) -> smrlab_device::Result<Self> {
         let kept = match &device.config().store {
             StoreKind::Memory => None,
-            StoreKind::Directory(dir) | StoreKind::Device { state: dir, .. } => Some(dir.join(SAVED)),
+            StoreKind::Directory(dir) | StoreKind::Device { state: dir, .. } => Some(dir.clone()),
         };
-        let saved = kept.as_deref().map_or(Ok(Modes::default()), read)?;
+        let dir = kept.as_deref();
+        let saved = read(dir, SAVED, "modes that a host saved", Modes::from_text)?;
+        let reservations = read(dir, RESERVED, "reservations", Reservations::from_text)?;
         let zones = device.zone_limits();
         let facts = Facts {
             blocks: Blocks(device.size() / 512),
@@ -108,20 +112,25 @@ impl Served {
             kept,
             tests: Mutex::default(),
             erasure: Erasure::default(),
-            reservations: RwLock::default(),
+            reservations: RwLock::new(reservations),
             writers: RwLock::default(),
         })
     }
 }
 
-/// The modes that were saved there.
-fn read(path: &Path) -> smrlab_device::Result<Modes> {
-    let text = match std::fs::read_to_string(path) {
-        Err(e) if e.kind() == ErrorKind::NotFound => return Ok(Modes::default()),
+/// What a file of a directory keeps, if both are there.
+fn read<T: Default>(
+    dir: Option<&Path>,
+    file: &str,
+    what: &str,
+    from: fn(&str) -> Option<T>,
+) -> smrlab_device::Result<T> {
+    let Some(path) = dir.map(|dir| dir.join(file)) else { return Ok(T::default()) };
+    let text = match std::fs::read_to_string(&path) {
+        Err(e) if e.kind() == ErrorKind::NotFound => return Ok(T::default()),
         text => text.map_err(|e| DeviceError::io(format!("reading {}", path.display()), &e))?,
     };
-    let none = || DeviceError::input(format!("{}: no modes that a host saved; remove it", path.display()));
-    Modes::from_text(&text).ok_or_else(none)
+    from(&text).ok_or_else(|| DeviceError::input(format!("{}: no {what}; remove it", path.display())))
 }
 
 /// The sense of a refusal, as ZBC-2 has it; a boundary that is crossed is that of a read, or of a write.
@@ -214,8 +223,8 @@ impl Disk for Served {
     fn save(&self, modes: Modes) -> Done {
         let modes = Modes { stopped: false, ..modes };
         let mut saved = self.saved.lock();
-        if let Some(path) = &self.kept {
-            replace(path, |file| file.write_all(modes.to_text().as_bytes()))
+        if let Some(dir) = &self.kept {
+            replace(&dir.join(SAVED), |file| file.write_all(modes.to_text().as_bytes()))
                 .map_err(|_| Sense::WRITE_ERROR)?;
         }
         *saved = modes;
@@ -238,6 +247,20 @@ impl Disk for Served {
         let mut tests = self.tests.lock();
         tests.push_front(test);
         tests.truncate(TESTS);
+    }
+
+    fn keeps_reservations(&self) -> bool {
+        self.kept.is_some()
+    }
+
+    fn keep_reservations(&self, text: Option<&str>) -> Done {
+        let Some(dir) = &self.kept else { return Ok(()) };
+        let path = dir.join(RESERVED);
+        let done = match text {
+            Some(text) => replace(&path, |file| file.write_all(text.as_bytes())),
+            None => std::fs::remove_file(path).and_then(|()| sync_directory(dir)),
+        };
+        done.map_err(|_| Sense::WRITE_ERROR.into())
     }
 
     fn reserved(&self, look: &mut dyn FnMut(&Reservations)) {
@@ -326,7 +349,7 @@ mod tests {
         }
     }
 
-    /// Modes that a host saved are there when the device is served again; a file that is none is said.
+    /// Modes that a host saved, and reservations that are kept, are there when the device is served again; a file that is none is said.
     #[test]
     fn saved_modes_are_kept_with_the_store() {
         let dir = std::env::temp_dir().join(format!("smrlab-modes-{}", std::process::id()));
@@ -342,6 +365,12 @@ mod tests {
         let disk = open().unwrap();
         assert_eq!((disk.modes(), disk.saved()), (off, Some(off)), "and it is not stopped");
         drop(disk);
+        for text in [Some("key a iqn.a\nheld 1 iqn.a\n"), None] {
+            open().unwrap().keep_reservations(text).unwrap();
+            let mut told = None;
+            open().unwrap().reserved(&mut |all| told = all.to_text());
+            assert_eq!(told.as_deref(), text);
+        }
         std::fs::write(dir.join(SAVED), "?").unwrap();
         let text = open().map(|_| ()).unwrap_err().to_string();
         assert!(text.contains("no modes that a host saved"), "{text}");

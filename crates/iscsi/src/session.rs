@@ -2,15 +2,17 @@
 
 mod answers;
 mod management;
+mod order;
 
 use crate::keys::{Keys, Text};
 use crate::login::{Agreed, MOST_RECEIVED, MOST_TEXT, WINDOW};
 use crate::pdu::{self, NO_TAG, Pdu, opcode};
 use crate::target::Target;
+use order::{Order, Work};
 use parking_lot::{Condvar, Mutex};
 use smrlab_device::buffer::{Buffer, Spare};
 use smrlab_scsi::{Refused, Sense, data_out, execute, execute_absent, takes_exactly};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -28,6 +30,9 @@ pub trait Wire: Read {
 /// A command that was taken.
 struct Task {
     header: Pdu,
+    order: Order,
+    /// How often the logical unit had been reset.
+    resets: u64,
     /// What its CDB needs from the host, and what of that comes: no more than the host says that it sends.
     needed: u64,
     wanted: usize,
@@ -47,15 +52,6 @@ struct Out<W> {
     /// The next command, and how many are not answered.
     command: u32,
     open: u32,
-}
-
-/// Tasks that are waiting for a worker, or are being carried out.
-#[derive(Default)]
-struct Work {
-    queue: VecDeque<Task>,
-    /// By tag: whether the initiator still wants the answer.
-    running: BTreeMap<u32, bool>,
-    over: bool,
 }
 
 /// See the [module](self).
@@ -136,7 +132,7 @@ impl<'a, W: Write + Send> Session<'a, W> {
                 if work.over {
                     return;
                 }
-                match work.queue.pop_front() {
+                match work.next() {
                     Some(task) => break task,
                     None => self.more.wait(&mut work),
                 }
@@ -144,6 +140,15 @@ impl<'a, W: Write + Send> Session<'a, W> {
             drop(work);
             // A connection that is gone ends at the reader.
             let _ = self.run(task).and_then(|()| self.out.lock().to.flush());
+        }
+    }
+
+    /// Carries out all tasks that may begin.
+    fn carry_out(&self) -> io::Result<()> {
+        loop {
+            let task = self.work.lock().next();
+            let Some(task) = task else { return Ok(()) };
+            self.run(task)?;
         }
     }
 
@@ -160,6 +165,9 @@ impl<'a, W: Write + Send> Session<'a, W> {
             pdu::body(from, self.agreed.digests, data.more(pdu::padded(pdu.length())))?;
             data.truncate(whole);
             let next = self.take(pdu, data, &mut tasks, &mut resets)?;
+            if self.target.workers < 2 {
+                self.carry_out()?;
+            }
             if next == Next::End {
                 return self.out.lock().to.flush();
             }
@@ -278,14 +286,26 @@ impl<'a, W: Write + Send> Session<'a, W> {
         let wanted = if writes { needed.min(u64::from(pdu.word(20))) as usize } else { 0 };
         data.truncate(wanted);
         data.reserve(wanted);
-        let mut task =
-            Task { header: pdu, needed, wanted, data, transfer: 0, next_data: 0, ready: 0, asked: 0 };
+        let (order, resets) = (self.work.lock().place(&pdu), self.target.resets.load(Relaxed));
+        let mut task = Task {
+            header: pdu,
+            order,
+            resets,
+            needed,
+            wanted,
+            data,
+            transfer: 0,
+            next_data: 0,
+            ready: 0,
+            asked: 0,
+        };
         if task.data.len() < task.wanted {
             self.ask(&mut task)?;
             tasks.insert(task.header.tag(), task);
             return Ok(());
         }
-        self.start(task)
+        self.start(task);
+        Ok(())
     }
 
     /// What others did to the logical unit since this session's last command, said once.
@@ -335,6 +355,7 @@ impl<'a, W: Write + Send> Session<'a, W> {
         let in_order = pdu.word(36) == task.next_data && pdu.word(40) as usize == data.len() - pdu.length();
         if pdu.word(20) != task.transfer || !fits || !in_order {
             let Some(task) = tasks.remove(&pdu.tag()) else { return Ok(()) };
+            self.leave(task.order);
             return self.answer(&task.header, 0, Err(Sense::DATA_PHASE.into()));
         }
         task.data = data;
@@ -346,35 +367,49 @@ impl<'a, W: Write + Send> Session<'a, W> {
         if task.data.len() < task.wanted {
             return self.ask(task);
         }
-        tasks.remove(&pdu.tag()).map_or(Ok(()), |task| self.start(task))
+        if let Some(task) = tasks.remove(&pdu.tag()) {
+            self.start(task);
+        }
+        Ok(())
     }
 
-    /// Carries a task out, or has a worker do it.
-    fn start(&self, task: Task) -> io::Result<()> {
-        if self.target.workers < 2 {
-            return self.run(task);
-        }
+    /// Has a task carried out in its turn.
+    fn start(&self, task: Task) {
         let mut work = self.work.lock();
         work.running.insert(task.header.tag(), true);
-        work.queue.push_back(task);
+        work.queue.insert(task.order, task);
         drop(work);
         self.more.notify_one();
-        Ok(())
+    }
+
+    /// A task is answered, or aborted: others may have waited for that.
+    fn leave(&self, order: Order) {
+        if self.work.lock().leave(order) {
+            self.more.notify_all();
+        }
     }
 
     fn run(&self, task: Task) -> io::Result<()> {
         let (disk, cdb) = (&*self.target.disk, &task.header.header[32..48]);
-        let answer =
-            if unit_0(&task.header) { self.executed(cdb, &task.data) } else { execute_absent(disk, cdb) };
-        let aborted =
-            self.target.workers > 1 && self.work.lock().running.remove(&task.header.tag()) == Some(false);
+        let at_work = self.target.at_work.read();
+        // Another session may have reset the logical unit.
+        let answer = (task.resets == self.target.resets.load(Relaxed)).then(|| match unit_0(&task.header) {
+            true => self.executed(cdb, &task.data),
+            false => execute_absent(disk, cdb),
+        });
+        drop(at_work);
+        let wanted = self.work.lock().running.remove(&task.header.tag()) != Some(false);
         self.ended.notify_all();
         self.spare.lock().give(task.data);
-        if aborted {
-            self.out.lock().open -= 1;
-            return Ok(());
-        }
-        self.answer(&task.header, task.needed, answer)
+        let done = match answer.filter(|_| wanted) {
+            Some(answer) => self.answer(&task.header, task.needed, answer),
+            None => {
+                self.out.lock().open -= 1;
+                Ok(())
+            }
+        };
+        self.leave(task.order);
+        done
     }
 
     /// Carries a command out; others hear of it where it changes mode pages.

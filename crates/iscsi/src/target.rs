@@ -1,7 +1,7 @@
 //! A target: a disk with a name, and who has sessions with it.
 
 use crate::chap::Secrets;
-use parking_lot::{Condvar, Mutex};
+use parking_lot::{Condvar, Mutex, RwLock};
 use smrlab_scsi::Disk;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{Shutdown, TcpStream};
@@ -22,6 +22,8 @@ pub struct Target {
     numbers: AtomicU16,
     /// How often the logical unit was reset.
     pub resets: AtomicU64,
+    /// Held by all commands that are carried out, and alone by a reset.
+    pub(crate) at_work: RwLock<()>,
     /// How often mode pages were changed.
     pub(crate) mode_changes: AtomicU64,
     pub(crate) sessions: Mutex<BTreeMap<Nexus, (u64, TcpStream)>>,
@@ -42,6 +44,7 @@ impl Target {
             secrets: None,
             numbers: AtomicU16::new(0),
             resets: AtomicU64::new(0),
+            at_work: RwLock::default(),
             mode_changes: AtomicU64::new(0),
             sessions: Mutex::default(),
             connections: AtomicU64::new(0),

@@ -273,6 +273,21 @@ pub trait Disk {
         let _ = test;
     }
 
+    /// Whether reservations can be kept when the power is lost.
+    fn keeps_reservations(&self) -> bool {
+        false
+    }
+
+    /// Keeps the text of reservations ([`Reservations::to_text`]) instead of what was kept before. Called where
+    /// [`keeps_reservations`](Self::keeps_reservations) says so.
+    ///
+    /// # Errors
+    /// What the host is told; what was kept before is kept still.
+    fn keep_reservations(&self, text: Option<&str>) -> Done {
+        let _ = text;
+        Ok(())
+    }
+
     /// Has `look` look at who reserved the disk; nobody changes that meanwhile.
     fn reserved(&self, look: &mut dyn FnMut(&Reservations));
 

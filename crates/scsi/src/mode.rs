@@ -62,11 +62,12 @@ impl Modes {
 }
 
 /// The pages without what can be changed, ascending. Error recovery: AWRE (what is written can be read again), times of the drive's own. Control:
-/// GLTSD (nothing is logged), unrestricted reordering. Informational exceptions: MRIE 6 (said to who asks for log page 2Fh).
+/// TST 1 (each initiator has a set of tasks of its own), GLTSD (nothing is logged), unrestricted reordering. Informational exceptions: MRIE 6 (said to
+/// who asks for log page 2Fh).
 const PAGES: [&[u8]; 4] = [
     &[0x01, 0x0a, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0],
     &[0x08, 0x12, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],
-    &[0x0a, 0x0a, 0x02, 0x10, 0, 0, 0, 0, 0, 0, 0, 0],
+    &[0x0a, 0x0a, 0x22, 0x10, 0, 0, 0, 0, 0, 0, 0, 0],
     &[0x1c, 0x0a, 0, 0x06, 0, 0, 0, 0, 0, 0, 0, 0],
 ];
 

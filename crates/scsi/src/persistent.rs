@@ -26,8 +26,11 @@ pub(crate) fn tell(all: &mut Reservations, call: &Call<'_>) -> Answer {
                 body.extend([0, 0, 0, 0, 0, keeps as u8, 0, 0]);
             }
         }
-        // TMV, and all types of reservations; nothing is kept without power, and a registration is for one port.
-        2 => return Ok(vec![0, 8, 0, 0x80, 0xea, 0x01, 0, 0]),
+        // PTPL_C, TMV, PTPL_A, and all types of reservations; a registration is for one port.
+        2 => {
+            let (can, does) = (u8::from(call.disk.keeps_reservations()), u8::from(all.kept()));
+            return Ok(vec![0, 8, can, 0x80 | does, 0xea, 0x01, 0, 0]);
+        }
         _ => {
             for (host, key, keeps) in all.registered() {
                 body.extend(key.0.to_be_bytes());
@@ -72,19 +75,32 @@ pub(crate) fn change(all: &mut Reservations, call: &Call<'_>) -> Answer {
         return Err(Sense::LIST_LENGTH.into());
     }
     let (key, other) = (Key(number(call.out, 0, 8)), Key(number(call.out, 8, 8)));
-    // SPEC_I_PT, ALL_TG_PT, APTPL: what is not there.
-    if call.out[20] & 0x0d != 0 {
+    let (host, action) = (call.host, call.byte(1) & 0x1f);
+    // Only who registers says whether all of that is kept.
+    let (registers, keep) = (matches!(action, 0 | 6), call.out[20] & 0x01 != 0);
+    // SPEC_I_PT, ALL_TG_PT: what is not there.
+    if call.out[20] & 0x0c != 0 || registers && keep && !call.disk.keeps_reservations() {
         return Err(Sense::INVALID_LIST.into());
     }
-    let host = call.host;
-    match call.byte(1) & 0x1f {
+    let before = all.clone();
+    match action {
         0 => all.register(host, Some(key), other)?,
         1 => all.reserve(host, key, keeps(call)?)?,
         2 => all.release(host, key, keeps(call)?)?,
         3 => all.clear(host, key)?,
         // AND ABORT: commands of other hosts are over when this one is carried out, and those that wait are refused after it.
-        4 | 5 => all.preempt(host, key, other, keeps(call)?)?,
+        4 | 5 => all.preempt(host, key, other, keeps(call))?,
         _ => all.register(host, None, other)?,
+    }
+    if registers {
+        all.keep(keep);
+    }
+    let text = all.to_text();
+    if text != before.to_text()
+        && let Err(fault) = call.disk.keep_reservations(text.as_deref())
+    {
+        *all = before;
+        return Err(fault.why.into());
     }
     Ok(Vec::new())
 }

@@ -1,5 +1,5 @@
-//! Who has a disk to itself: persistent reservations of SPC-4 (5.12), and RESERVE and RELEASE of SPC-2. Nothing here is kept when the power is
-//! lost (PTPL_C is 0).
+//! Who has a disk to itself: persistent reservations of SPC-4 (5.12), and RESERVE and RELEASE of SPC-2. The former are kept when the power is
+//! lost, where a host asks for that (APTPL) and the disk can.
 //!
 //! A host is named by its initiator port, as a TransportID has it: `iqn.2000-01.org.example,i,0x400001370000`.
 
@@ -85,6 +85,8 @@ pub struct Reservations {
     generation: u32,
     keys: BTreeMap<String, Key>,
     held: Option<Held>,
+    /// A host asked for keys and what is held to be kept when the power is lost.
+    kept: bool,
     /// Who did RESERVE.
     alone: Option<String>,
     /// What hosts are to hear with their next command.
@@ -179,6 +181,39 @@ impl Reservations {
         Ok(())
     }
 
+    /// What is kept when the power is lost: a line for each key, with its host, and one for the reservation. `None`: nothing.
+    pub fn to_text(&self) -> Option<String> {
+        let line = |what, number, host: &str| format!("{what} {number:x} {host}\n");
+        let keys = self.keys.iter().map(|(host, key)| line("key", key.0, host));
+        let held = self.held.iter().map(|held| line("held", held.keeps as u64, &held.by));
+        self.kept.then(|| keys.chain(held).collect())
+    }
+
+    /// What was kept; `None`: the text is none of [`to_text`](Self::to_text).
+    pub fn from_text(text: &str) -> Option<Self> {
+        let mut all = Self { kept: true, ..Self::default() };
+        for line in text.lines() {
+            let [what, number, host] = line.splitn(3, ' ').collect::<Vec<_>>().try_into().ok()?;
+            let number = u64::from_str_radix(number, 16).ok()?;
+            if what == "key" {
+                all.keys.insert(host.to_owned(), Key(number));
+            } else {
+                let keeps = Keeps::ALL.into_iter().find(|keeps| *keeps as u64 == number)?;
+                all.held = Some(Held { by: host.to_owned(), keeps });
+            }
+        }
+        (all.to_text().as_deref() == Some(text)).then_some(all)
+    }
+
+    /// Whether keys and what is held are kept when the power is lost.
+    pub(crate) fn kept(&self) -> bool {
+        self.kept
+    }
+
+    pub(crate) fn keep(&mut self, kept: bool) {
+        self.kept = kept;
+    }
+
     /// How often registrations changed.
     pub(crate) fn generation(&self) -> u32 {
         self.generation
@@ -209,6 +244,9 @@ impl Reservations {
             return Err(Refused::Conflict);
         }
         if new == Key(0) {
+            if !self.keys.contains_key(host) {
+                return Ok(());
+            }
             self.unregister(host);
         } else if self.keys.len() >= MOST && !self.keys.contains_key(host) {
             return Err(Sense::REGISTRATION_RESOURCES.into());
@@ -266,8 +304,9 @@ impl Reservations {
         Ok(())
     }
 
-    /// PREEMPT: registrations with the key `whose` end, and where they are of who holds the reservation, `host` takes it.
-    pub(crate) fn preempt(&mut self, host: &str, key: Key, whose: Key, keeps: Keeps) -> Done {
+    /// PREEMPT: registrations with the key `whose` end, and where they are of who holds the reservation, `host` takes it and stays registered.
+    /// Only then is it of interest what it is to keep.
+    pub(crate) fn preempt(&mut self, host: &str, key: Key, whose: Key, keeps: Result<Keeps, Sense>) -> Done {
         self.known(host, key)?;
         let (holder, before) = self.held().unzip();
         let of_all = before.is_some_and(Keeps::of_all);
@@ -279,13 +318,20 @@ impl Reservations {
         if whose != Key(0) && !self.keys.values().any(|key| *key == whose) {
             return Err(Refused::Conflict);
         }
-        let all = self.keys.iter().filter(|(name, key)| *name != host && (whose == Key(0) || **key == whose));
+        let keeps = takes.then_some(keeps).transpose()?;
+        let ends = |name: &str, key: Key| (whose == Key(0) || key == whose) && !(takes && name == host);
+        let all = self.keys.iter().filter(|(name, key)| ends(name, **key));
         let victims: Vec<String> = all.map(|(name, _)| name.clone()).collect();
         for victim in &victims {
             self.keys.remove(victim);
-            self.tell(victim, Sense::REGISTRATIONS_PREEMPTED);
+            if victim != host {
+                self.tell(victim, Sense::REGISTRATIONS_PREEMPTED);
+            }
         }
-        if takes {
+        if self.keys.is_empty() {
+            self.held = None;
+        }
+        if let Some(keeps) = keeps {
             self.held = Some(Held { by: host.to_owned(), keeps });
             if before != Some(keeps) {
                 self.tell_others(host, Sense::RESERVATIONS_RELEASED);

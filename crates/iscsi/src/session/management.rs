@@ -1,6 +1,7 @@
 //! Task management: tasks that are aborted, and resets.
 
-use super::{Next, Session, Task, Work, unit_0};
+use super::order::{Order, Work};
+use super::{Next, Session, Task, unit_0};
 use crate::pdu::{Pdu, opcode};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -13,21 +14,19 @@ impl<W: Write + Send> Session<'_, W> {
         let response = match (function, unit_0(pdu)) {
             (1, _) => {
                 let tag = pdu.word(20);
-                let waited = tasks.remove(&tag).is_some();
-                if waited {
-                    self.out.lock().open -= 1;
-                }
+                let waited = tasks.remove(&tag);
                 // 1: the task does not exist.
-                u8::from(!waited && !self.abort(|running| running == tag))
+                u8::from(!self.forget(waited.map(|task| task.order)) && !self.abort(|running| running == tag))
             }
-            // There is no logical unit but one; sets of tasks are those of this session.
+            // There is no logical unit but one; sets of tasks are those of this session (TST of the control mode page).
             (2 | 4 | 5, false) => 2,
             (how @ (2 | 4 | 5 | 6 | 7), _) => {
-                self.out.lock().open -= tasks.len() as u32;
-                tasks.clear();
+                self.forget(std::mem::take(tasks).into_values().map(|task| task.order));
                 self.abort(|_| true);
                 if how > 4 {
                     let disk = &self.target.disk;
+                    // What other sessions have at work comes to its end; what waits there is not carried out.
+                    let _alone = self.target.at_work.write();
                     disk.reserve(&mut smrlab_scsi::Reservations::reset);
                     disk.set_modes(disk.saved().unwrap_or_default());
                     // All hear of it with their next command, this one's initiator too.
@@ -54,9 +53,12 @@ impl<W: Write + Send> Session<'_, W> {
     fn abort(&self, which: impl Fn(u32) -> bool) -> bool {
         let mut work = self.work.lock();
         let Work { queue, running, .. } = &mut *work;
-        let waited = queue.len();
-        queue.retain(|task| !which(task.header.tag()) || running.remove(&task.header.tag()).is_none());
-        let waited = waited - queue.len();
+        let mut waited = Vec::new();
+        queue.retain(|order, task| {
+            let ends = which(task.header.tag()) && running.remove(&task.header.tag()).is_some();
+            waited.extend(ends.then_some(*order));
+            !ends
+        });
         let carried_out: Vec<u32> = running.keys().copied().filter(|tag| which(*tag)).collect();
         for tag in &carried_out {
             running.insert(*tag, false);
@@ -65,7 +67,17 @@ impl<W: Write + Send> Session<'_, W> {
             self.ended.wait(&mut work);
         }
         drop(work);
-        self.out.lock().open -= waited as u32;
-        waited + carried_out.len() > 0
+        self.forget(waited) || !carried_out.is_empty()
+    }
+
+    /// Tasks that are neither carried out nor answered. Whether there are any.
+    fn forget(&self, tasks: impl IntoIterator<Item = Order>) -> bool {
+        let mut any = false;
+        for order in tasks {
+            self.leave(order);
+            self.out.lock().open -= 1;
+            any = true;
+        }
+        any
     }
 }

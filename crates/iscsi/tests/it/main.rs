@@ -300,12 +300,12 @@ fn commands_out_of_the_window_are_not_heard() {
     assert_eq!((out[0].word(28), out[0].word(32)), (11, 11 + 127));
 }
 
-/// What another session sends before the first bytes of this one are read.
-struct After<'a>(&'a Target, Pdu, Bytes<'a>, bool);
+/// What another session sends when this one has that many bytes left to read.
+struct After<'a>(&'a Target, Pdu, Bytes<'a>, Option<usize>);
 
 impl Read for After<'_> {
     fn read(&mut self, out: &mut [u8]) -> std::io::Result<usize> {
-        if !std::mem::replace(&mut self.3, true) {
+        if self.3.take_if(|left| self.2.0.len() <= *left).is_some() {
             let (_, told, _) = converse(self.0, NORMAL, std::slice::from_ref(&self.1));
             assert_eq!((told[0].header[2], told[0].header[3]), (0, 0));
         }
@@ -319,32 +319,81 @@ impl Wire for After<'_> {
     }
 }
 
+/// What a session hears of what it sends, when another one sends something before the last `left` bytes of it.
+fn hears_with(target: &Target, other: Pdu, left: usize, sent: &[Pdu]) -> Vec<Pdu> {
+    let mut wire = Vec::new();
+    let mut first = Pdu { data: NORMAL.replace(' ', "\0").into_bytes(), ..Pdu::new(opcode::LOGIN) };
+    first.header[0] |= 0x40;
+    first.header[1] = 0x87;
+    pdu::write(&mut wire, &first.clone().with(24, 10), &first.data, Digests::default()).unwrap();
+    let agreed = login(target, &mut &wire[..], &mut Vec::new()).unwrap().unwrap();
+    let (mut out, mut commands) = (Vec::new(), Vec::new());
+    for pdu in sent {
+        pdu::write(&mut commands, pdu, &pdu.data, Digests::default()).unwrap();
+    }
+    let from = After(target, other, Bytes(&commands), Some(left));
+    let _ = Session::new(target, agreed, String::new(), &mut out).serve(from);
+    let mut rest = &out[..];
+    std::iter::from_fn(|| pdu::read(&mut rest, Digests::default(), 1 << 20).ok()).collect()
+}
+
+/// A write whose data are to come when another session resets the logical unit writes nothing, and is not answered.
+#[test]
+fn a_reset_ends_what_other_sessions_wait_for() {
+    let mut reset = Pdu::new(opcode::TASK).with(16, 50).with(24, 10);
+    reset.header[1] |= 5;
+    let sent = [
+        command(1, 10, 0x20, 512, &write_10(0, 1)),
+        data_out(1, 1, (0, 0), true, vec![7; 512]),
+        // INQUIRY does not tell of it.
+        command(2, 11, 0x40, 36, &[0x12, 0, 0, 0, 36, 0]),
+        command(3, 12, 0, 0, &[0; 6]),
+        command(4, 13, 0x40, 512, &read_10(0, 1)),
+    ];
+    let out = hears_with(&target(), reset, 4 * 48 + 512, &sent);
+    let heard: Vec<_> = out.iter().map(|p| (p.opcode(), p.tag(), p.header[3])).collect();
+    let data = |tag| (opcode::DATA_IN, tag, 0);
+    assert_eq!(heard, [(opcode::READY, 1, 0), data(2), (opcode::RESPONSE, 3, 2), data(4)]);
+    assert_eq!(out[3].data, [0; 512]);
+    assert_eq!(out[3].word(32) - out[3].word(28), 127, "its place in the window is free");
+}
+
+/// A command overtakes a write whose data are to come, but not an ORDERED one, nor one at the head of the queue; unless that is aborted.
+#[test]
+fn nothing_overtakes_an_ordered_command() {
+    let (ready, written, read) = ((opcode::READY, 1), (opcode::RESPONSE, 1), (opcode::DATA_IN, 2));
+    let mut abort = Pdu::new(opcode::TASK).with(16, 50).with(20, 1).with(24, 12);
+    abort.header[1] |= 1;
+    let data = data_out(1, 1, (0, 0), true, vec![7; 512]);
+    for (attribute, last, told, byte) in [
+        (1, &data, [ready, read, written], 0),
+        (2, &data, [ready, written, read], 7),
+        (3, &data, [ready, written, read], 7),
+        (2, &abort, [ready, (opcode::TASK_RESPONSE, 50), read], 0),
+    ] {
+        let write = command(1, 10, 0x20 | attribute, 512, &write_10(0, 1));
+        let sent = [write, command(2, 11, 0x41, 512, &read_10(0, 1)), last.clone()];
+        let (_, out, _) = converse(&target(), NORMAL, &sent);
+        assert_eq!(out.iter().map(|p| (p.opcode(), p.tag())).collect::<Vec<_>>(), told, "{attribute}");
+        let data = out.iter().find(|p| p.opcode() == opcode::DATA_IN).unwrap();
+        assert_eq!(data.data, [byte; 512], "{attribute}");
+    }
+}
+
 #[test]
 fn what_one_session_changes_is_told_once_to_those_that_began_before() {
     let mut reset = Pdu::new(opcode::TASK).with(16, 50).with(24, 10);
     reset.header[1] |= 5;
     let select = |protects: u8| {
-        let page = [&[0; 4][..], &[0x0a, 0x0a, 0x02, 0x10, protects, 0, 0, 0, 0, 0, 0, 0]].concat();
+        let page = [&[0; 4][..], &[0x0a, 0x0a, 0x22, 0x10, protects, 0, 0, 0, 0, 0, 0, 0]].concat();
         let pdu = command(1, 10, 0x20, page.len() as u32, &[0x15, 0x10, 0, 0, 16, 0]);
         Pdu { data: page, ..pdu }
     };
     // A page as it is already is no news.
     for (other, code) in [(reset, Some(0x29)), (select(0x08), Some(0x2a)), (select(0), None)] {
-        let target = target();
-        let mut wire = Vec::new();
-        let mut first = Pdu { data: NORMAL.replace(' ', "\0").into_bytes(), ..Pdu::new(opcode::LOGIN) };
-        first.header[0] |= 0x40;
-        first.header[1] = 0x87;
-        pdu::write(&mut wire, &first.clone().with(24, 10), &first.data, Digests::default()).unwrap();
-        let agreed = login(&target, &mut &wire[..], &mut Vec::new()).unwrap().unwrap();
-        let (mut out, mut commands) = (Vec::new(), Vec::new());
-        for pdu in [command(1, 10, 0, 0, &[0; 6]), command(2, 11, 0, 0, &[0; 6])] {
-            pdu::write(&mut commands, &pdu, &[], Digests::default()).unwrap();
-        }
-        let from = After(&target, other, Bytes(&commands), false);
-        let _ = Session::new(&target, agreed, String::new(), &mut out).serve(from);
-        let mut rest = &out[..];
-        let [first, second] = [(); 2].map(|()| pdu::read(&mut rest, Digests::default(), 1 << 20).unwrap());
+        let sent = [command(1, 10, 0, 0, &[0; 6]), command(2, 11, 0, 0, &[0; 6])];
+        let heard = hears_with(&target(), other, usize::MAX, &sent);
+        let [first, second] = &heard[..] else { panic!("{heard:?}") };
         let attention = (first.header[3], first.data.get(4), first.data.get(14).copied());
         assert_eq!(attention, (code.map_or(0, |_| 2), code.map(|_| &6), code), "unit attention");
         assert_eq!(second.header[3], 0, "once");

@@ -73,7 +73,7 @@ fn logouts_by_reason() {
 #[test]
 fn a_change_of_modes_is_news_to_the_other_sessions_alone() {
     let target = target();
-    let page = [&[0; 4][..], &[0x0a, 0x0a, 0x06, 0x10, 0, 0, 0, 0, 0, 0, 0, 0]].concat();
+    let page = [&[0; 4][..], &[0x0a, 0x0a, 0x26, 0x10, 0, 0, 0, 0, 0, 0, 0, 0]].concat();
     let mut select = command(1, 10, 0x20, page.len() as u32, &[0x15, 0x10, 0, 0, 16, 0]);
     select.data = page;
     let out_of_range = command(2, 11, 0x40, 512, &[0x28, 0, 0xff, 0, 0, 0, 0, 0, 1, 0]);

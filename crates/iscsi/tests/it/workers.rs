@@ -167,6 +167,27 @@ fn a_command_overtakes_one_that_waits() {
     assert!(ended);
 }
 
+/// An ORDERED command begins when those before it are answered, and those behind it when it is; the head of the queue waits for neither.
+#[test]
+fn commands_are_carried_out_in_the_order_that_they_ask_for() {
+    let ended = session(|host, disk| {
+        host.sends(&read(1, 10, 0));
+        for (tag, number, attribute) in [(2, 11, 2), (3, 12, 1), (4, 13, 3)] {
+            let mut pdu = read(tag, number, 5);
+            pdu.header[1] |= attribute;
+            host.sends(&pdu);
+        }
+        assert_eq!(host.hears(), (opcode::DATA_IN, 4, 0));
+        disk.open();
+        for tag in [1, 2, 3] {
+            assert_eq!(host.hears(), (opcode::DATA_IN, tag, 0));
+        }
+        host.sends(&logout(14));
+        assert_eq!(host.hears(), (opcode::LOGOUT_RESPONSE, 99, 0));
+    });
+    assert!(ended);
+}
+
 /// What is aborted while it runs is not answered, and not aborted twice; its place in the window is free again. That it is aborted is said when it
 /// has come to its end: an aborted write changes nothing behind that.
 #[test]

@@ -54,6 +54,15 @@ fn cdb(code: [u8; 2], lba: u64, count: u32, last: [u8; 2]) -> Vec<u8> {
     [&code[..], &lba.to_be_bytes(), &count.to_be_bytes(), &last].concat()
 }
 
+/// The zones of a list of REPORT ZONES.
+fn list(data: &[u8]) -> Vec<Told> {
+    let told = |d: &[u8]| {
+        let [length, start, pointer] = [8, 16, 24].map(|at| number(&d[at..at + 8]));
+        Told { kind: d[0].into(), condition: (d[1] >> 4).into(), length, start, pointer }
+    };
+    data.get(64..).unwrap_or_default().chunks_exact(64).map(told).collect()
+}
+
 struct Rig {
     name: String,
     device: std::sync::Arc<Device>,
@@ -83,12 +92,36 @@ impl Rig {
     }
 
     fn told(&self) -> Vec<Told> {
-        let data = execute(&*self.disk, "h", &cdb([0x95, 0], 0, 1 << 20, [0; 2]), &[]).unwrap();
-        let told = |d: &[u8]| {
-            let [length, start, pointer] = [8, 16, 24].map(|at| number(&d[at..at + 8]));
-            Told { kind: d[0].into(), condition: (d[1] >> 4).into(), length, start, pointer }
+        list(&execute(&*self.disk, "h", &cdb([0x95, 0], 0, 1 << 20, [0; 2]), &[]).unwrap())
+    }
+
+    /// REPORT ZONES from the one with block `lba` on: those that fit the option, as many as there is room for in `bytes`.
+    fn report(&self, lba: u64, option: u8, partial: bool, bytes: u32) {
+        let fits = |z: &&Told| match option {
+            0 => true,
+            1..=4 => z.condition == u64::from(option),
+            5 => z.condition == FULL,
+            6 => z.condition == READ_ONLY,
+            7 => z.condition == OFFLINE,
+            0x3e => z.kind != GAP,
+            0x3f => z.condition == 0,
+            _ => false,
         };
-        data[64..].chunks(64).map(told).collect()
+        let mut codes = Vec::new();
+        codes.extend((!matches!(option, 0..=7 | 0x10 | 0x11 | 0x3e | 0x3f)).then_some(0x2400));
+        codes.extend((lba >= self.all).then_some(0x2100));
+        let cdb = cdb([0x95, 0], lba, bytes, [u8::from(partial) << 7 | option, 0]);
+        let Some(data) = self.go(&cdb, &[], &codes) else { return };
+        let all: Vec<Told> = self.zones.iter().filter(|z| z.end() > lba).filter(fits).copied().collect();
+        let room = all.len().min((bytes.saturating_sub(64) / 64) as usize);
+        let what = || format!("{}: {cdb:x?}", self.name);
+        assert_eq!(list(&data), all[..room], "{}", what());
+        assert!(data.len() <= bytes as usize, "{}", what());
+        if data.len() >= 16 {
+            let length = 64 * if partial { room } else { all.len() };
+            let told = (number(&data[..4]), number(&data[8..16]));
+            assert_eq!(told, (length as u64, self.all - 1), "{}", what());
+        }
     }
 
     fn held(&mut self, lba: u64, blocks: u64) -> &mut [u8] {
@@ -307,9 +340,15 @@ fn random_commands_are_answered_by_the_rules_of_zones() {
             for _ in 0..300 {
                 let zone = rig.zones[rng.below(rig.zones.len() as u64) as usize];
                 let (lba, blocks) = any_blocks(&rig, &zone, &mut rng);
-                match rng.below(8) {
+                match rng.below(9) {
                     0..=2 => rig.write(lba, blocks, 1 + rng.below(255) as u8, rng.one_in(5)),
                     3 => rig.read(lba, blocks),
+                    8 => {
+                        let from = if rng.one_in(20) { rig.all + rng.below(2) } else { lba };
+                        let option = [rng.below(8), 0x3e, 0x3f, rng.below(64)][rng.below(4) as usize];
+                        let bytes = [rng.below(900), 1 << 20][rng.below(2) as usize] as u32;
+                        rig.report(from, option as u8, rng.one_in(2), bytes);
+                    }
                     n => {
                         let id = [lba, rig.all, zone.start][rng.below(12).min(2) as usize];
                         let count = if rng.one_in(4) { rng.below(6) as u16 } else { 0 };

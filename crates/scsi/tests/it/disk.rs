@@ -37,6 +37,8 @@ pub(crate) struct Memory {
     pub erased: RefCell<Vec<(Erasing, bool)>>,
     pub erasing: Cell<Option<Sense>>,
     pub reservations: RefCell<Reservations>,
+    /// What of them is kept; `None`: nothing can be.
+    pub kept: RefCell<Option<Option<String>>>,
     /// FUA of the writes.
     pub fua: RefCell<Vec<bool>>,
     pub flushes: Cell<u32>,
@@ -71,6 +73,7 @@ impl Memory {
             erased: RefCell::default(),
             erasing: Cell::default(),
             reservations: RefCell::default(),
+            kept: RefCell::default(),
             fua: RefCell::default(),
             flushes: Cell::new(0),
             fault: Cell::new(None),
@@ -209,6 +212,16 @@ impl Disk for Memory {
 
     fn tested(&self, test: SelfTest) {
         self.self_tests.borrow_mut().insert(0, test);
+    }
+
+    fn keeps_reservations(&self) -> bool {
+        self.kept.borrow().is_some()
+    }
+
+    fn keep_reservations(&self, text: Option<&str>) -> Done {
+        self.done()?;
+        *self.kept.borrow_mut() = Some(text.map(str::to_owned));
+        Ok(())
     }
 
     fn reserved(&self, look: &mut dyn FnMut(&Reservations)) {

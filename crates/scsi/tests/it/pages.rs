@@ -122,7 +122,7 @@ fn mode_pages() {
     let pages: [(u8, usize, [[u8; 3]; 3]); 4] = [
         (0x01, 12, [[0x80, 0, 0], [0, 0, 0], [0x80, 0, 0]]),
         (0x08, 20, [[0, 0, 0], [0x04, 0, 0], [0x04, 0, 0]]),
-        (0x0a, 12, [[0x06, 0x10, 0x08], [0x04, 0, 0x08], [0x02, 0x10, 0]]),
+        (0x0a, 12, [[0x26, 0x10, 0x08], [0x04, 0, 0x08], [0x22, 0x10, 0]]),
         (0x1c, 12, [[0, 0x06, 0], [0, 0, 0], [0, 0x06, 0]]),
     ];
     for control in 0..3 {
@@ -240,7 +240,7 @@ fn select(disk: &Memory, long: bool, page: &[u8]) -> Result<Vec<u8>, Sense> {
 #[test]
 fn mode_select_changes_three_bits_and_no_other() {
     let disk = Memory::new(1024, 512);
-    let control = |second: u8, fourth: u8| [0x0a, 0x0a, second, 0x10, fourth, 0, 0, 0, 0, 0, 0, 0];
+    let control = |second: u8, fourth: u8| [0x0a, 0x0a, 0x20 | second, 0x10, fourth, 0, 0, 0, 0, 0, 0, 0];
     let shown = || disk.ask(&[0x1a, 8, 0x0a, 0, 255, 0]).unwrap();
     select(&disk, false, &control(0x06, 0)).unwrap();
     assert!(disk.modes.get().descriptors);
@@ -300,7 +300,7 @@ fn modes_are_saved_all_at_once() {
     disk.tell(&[0x15, 0x10, 0, 0, 24, 0], &caching(0)).unwrap();
     assert_eq!([0, 1, 2, 3].map(shown), [0, 4, 4, 4].map(|wce| vec![0x88, 0x12, wce]), "PS; SP was not set");
     // What is saved is all that was set, in this list or before.
-    let control = [0, 0, 0, 0, 0x0a, 0x0a, 0x06, 0x10, 0, 0, 0, 0, 0, 0, 0, 0];
+    let control = [0, 0, 0, 0, 0x0a, 0x0a, 0x26, 0x10, 0, 0, 0, 0, 0, 0, 0, 0];
     disk.fault.set(Some(Sense::WRITE_ERROR));
     assert_eq!(disk.tell(&[0x15, 0x11, 0, 0, 16, 0], &control), Err(Sense::WRITE_ERROR));
     assert!(!disk.modes.get().descriptors, "neither saved nor set");

@@ -1,7 +1,7 @@
 //! Reservations, as SPC-4 (5.12) has them, between three hosts.
 
 use crate::disk::Memory;
-use smrlab_scsi::{Keeps, Refused, Sense, execute};
+use smrlab_scsi::{Keeps, Refused, Reservations, Sense, execute};
 
 const A: &str = "iqn.a,i,0x000000000001";
 const B: &str = "iqn.b,i,0x000000000001";
@@ -18,9 +18,50 @@ const IGNORE: u8 = 6;
 
 /// PERSISTENT RESERVE OUT with a key and a key of the service action.
 fn out(disk: &Memory, host: &str, action: u8, kind: u8, keys: [u64; 2]) -> Result<Vec<u8>, Refused> {
+    out_with(disk, host, (action, kind), keys, 0)
+}
+
+/// The same with flags: APTPL is 1.
+fn out_with(
+    disk: &Memory,
+    host: &str,
+    (action, kind): (u8, u8),
+    keys: [u64; 2],
+    flags: u8,
+) -> Result<Vec<u8>, Refused> {
     let mut list = keys.map(u64::to_be_bytes).concat();
-    list.extend([0; 8]);
+    list.extend([0, 0, 0, 0, flags, 0, 0, 0]);
     execute(disk, host, &[0x5f, action, kind, 0, 0, 0, 0, 0, 24, 0], &list)
+}
+
+/// Who registers says whether keys and the reservation are kept when the power is lost, if they can be; what cannot be kept does not come about.
+#[test]
+fn reservations_are_kept_where_a_host_asks_for_it() {
+    let disk = Memory::new(416, 512);
+    let refused = Err(Sense::INVALID_LIST.into());
+    assert_eq!(out_with(&disk, A, (REGISTER, 0), [0, 10], 1), refused);
+    assert_eq!(told(&disk, 2)[2..4], [0, 0x80]);
+    *disk.kept.borrow_mut() = Some(None);
+    let kept = || disk.kept.borrow().clone().unwrap();
+    assert_eq!(out(&disk, A, REGISTER, 0, [0, 10]), DONE);
+    assert_eq!((kept(), &told(&disk, 2)[2..4]), (None, &[1, 0x80][..]));
+    assert_eq!(out_with(&disk, B, (IGNORE, 0), [0, 11], 1), DONE);
+    // Others do not change that.
+    assert_eq!(out(&disk, B, RESERVE, 5, [11, 0]), DONE);
+    let text = format!("key a {A}\nkey b {B}\nheld 5 {B}\n");
+    assert_eq!((kept(), &told(&disk, 2)[2..4]), (Some(text.clone()), &[1, 0x81][..]));
+    let again = Memory::new(416, 512);
+    *again.reservations.borrow_mut() = Reservations::from_text(&text).unwrap();
+    assert_eq!([A, B, C].map(|host| write(&again, host)), [true, true, false]);
+    assert_eq!((&told(&again, 0)[..4], &told(&again, 0)[4..]), (&[0; 4][..], &told(&disk, 0)[4..]));
+    for wrong in ["key a", "key x h\n", "held 2 h\n", "key A h\n", "other 1 h\n"] {
+        assert_eq!(Reservations::from_text(wrong), None, "{wrong}");
+    }
+    disk.fault.set(Some(Sense::WRITE_ERROR));
+    assert_eq!(out(&disk, B, RELEASE, 5, [11, 0]), Err(Sense::WRITE_ERROR.into()));
+    assert!(!write(&disk, C), "it is reserved still");
+    assert_eq!(out_with(&disk, A, (REGISTER, 0), [10, 12], 0), DONE);
+    assert_eq!(kept(), None);
 }
 
 /// PERSISTENT RESERVE IN.
@@ -215,6 +256,35 @@ fn a_host_that_preempts_its_own_key_stays() {
     assert!(read(&disk, A) && read(&disk, B) && !read(&disk, C));
 }
 
+/// Who names its own key and holds nothing by it ends its own registration, too, and hears nothing of that; what the reservation would be is not
+/// looked at. With the last registration ends what all of them hold.
+#[test]
+fn a_host_that_preempts_its_own_key_without_a_reservation_of_its_own_goes() {
+    let nobody = vec![0, 0, 0, 0];
+    for (keeps, left) in [(None, &[11][..]), (Some(1), &[11]), (Some(7), &[11]), (Some(8), &[])] {
+        let disk = registered();
+        assert_eq!(out(&disk, C, REGISTER, 0, [0, 10]), DONE);
+        if left.is_empty() {
+            assert_eq!(out(&disk, B, REGISTER, 0, [11, 10]), DONE);
+        }
+        if let Some(keeps) = keeps {
+            let (host, key) = if left.is_empty() { (A, 10) } else { (B, 11) };
+            assert_eq!(out(&disk, host, RESERVE, keeps, [key, 0]), DONE);
+        }
+        assert_eq!(out(&disk, A, PREEMPT, 0xff, [10, 10]), DONE, "{keeps:?}");
+        let keys: Vec<u8> = told(&disk, 0)[8..].chunks(8).map(|key| key[7]).collect();
+        assert_eq!(keys, left, "{keeps:?}");
+        assert_eq!([A, C].map(|host| hears(&disk, host)), [None, Some(Sense::REGISTRATIONS_PREEMPTED)]);
+        assert_eq!(told(&disk, 1)[4..] == nobody, keeps.is_none() || left.is_empty(), "{keeps:?}");
+    }
+    let disk = registered();
+    assert_eq!(out(&disk, A, RESERVE, 1, [10, 0]), DONE);
+    let refused = out(&disk, B, PREEMPT, 0xff, [11, 10]);
+    assert!(matches!(refused, Err(Refused::Check(_))), "it would have it");
+    assert_eq!(out(&disk, C, IGNORE, 0, [0, 0]), DONE);
+    assert_eq!(told(&disk, 0)[..8], [0, 0, 0, 2, 0, 0, 0, 16], "nothing changed");
+}
+
 /// Of a reservation that the registered hosts shared they hear when its holder ends it with its registration; of others they had nothing. Where
 /// all of them hold it, it goes on.
 #[test]
@@ -263,7 +333,7 @@ fn lists_and_fields_that_are_refused() {
         execute(&disk, A, &[0x5f, CLEAR, 0, 0, 0, 0, 0, 0, length, 0], &list)
     };
     assert_eq!(list(23, 0, 23), Err(Sense::LIST_LENGTH.into()));
-    for bit in [0x01, 0x04, 0x08] {
+    for bit in [0x04, 0x08] {
         assert_eq!(list(20, bit, 24), Err(Sense::INVALID_LIST.into()), "{bit:x}");
     }
     for kind in [0, 2, 4, 9, 0x15] {
