@@ -1,6 +1,6 @@
 //! A served device that is erased: FORMAT UNIT and SANITIZE, in the background or while the host waits.
 
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock};
 use smrlab_device::Device;
 use smrlab_scsi::{Done, Erasing, Sense};
 use smrlab_units::{BLOCK_BYTES, Lba, ZoneAction, ZoneKind};
@@ -12,21 +12,27 @@ const PIECE: u64 = 64 << 20;
 
 /// What hosts are told: of an erasure that is going on, or that the last one failed.
 #[derive(Default)]
-pub(crate) struct Erasure(Arc<Mutex<Option<Sense>>>);
+pub(crate) struct Erasure(pub(crate) Arc<Mutex<Option<Sense>>>);
 
 impl Erasure {
     pub(crate) fn told(&self) -> Option<Sense> {
         *self.0.lock()
     }
 
-    /// Erases a device; see [`Disk::erase`](smrlab_scsi::Disk::erase).
-    pub(crate) fn erase(&self, device: &Arc<Device>, why: Erasing, wait: bool) -> Done {
+    /// Fails while the device is being erased.
+    pub(crate) fn begun(&self) -> Done {
+        self.told().filter(|sense| sense.progress.is_some()).map_or(Ok(()), |sense| Err(sense.into()))
+    }
+
+    /// Erases a device, when those that hold `writers` are done; see [`Disk::erase`](smrlab_scsi::Disk::erase).
+    pub(crate) fn erase(&self, device: &Arc<Device>, why: Erasing, wait: bool, writers: &RwLock<()>) -> Done {
         let mut told = self.0.lock();
         if let Some(going_on) = told.filter(|sense| sense.progress.is_some()) {
             return Err(going_on.into());
         }
         *told = Some(why.going_on(0));
         drop(told);
+        drop(writers.write());
         let (device, told) = (device.clone(), self.0.clone());
         let erase = move || {
             let done = zeroed(&device, &|done| *told.lock() = Some(why.going_on(done)));

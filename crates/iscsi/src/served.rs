@@ -177,11 +177,13 @@ impl Disk for Served {
 
     fn write(&self, lba: Lba, data: &[u8], fua: bool) -> Done {
         let _together = self.writers.read();
+        self.erasure.begun()?;
         self.device.write(lba.0 * 512, data, fua).map_err(|e| fault(&e, Sense::WRITE_ERROR))
     }
 
     fn change(&self, lba: Lba, bytes: &mut [u8], fua: bool, change: &mut Change<'_>) -> Done {
         let _alone = self.writers.write();
+        self.erasure.begun()?;
         self.read(lba, bytes)?;
         change(bytes)?;
         self.device.write(lba.0 * 512, bytes, fua).map_err(|e| fault(&e, Sense::WRITE_ERROR))
@@ -232,7 +234,7 @@ impl Disk for Served {
     }
 
     fn erase(&self, why: Erasing, wait: bool) -> Done {
-        self.erasure.erase(&self.device, why, wait)
+        self.erasure.erase(&self.device, why, wait, &self.writers)
     }
 
     fn erasing(&self) -> Option<Sense> {
@@ -295,11 +297,13 @@ impl Disk for Served {
 
     fn discard(&self, lba: Lba, blocks: Blocks) -> Done {
         let _together = self.writers.read();
+        self.erasure.begun()?;
         self.device.trim(lba.0 * 512, blocks.bytes(), false).map_err(|e| fault(&e, Sense::WRITE_ERROR))
     }
 
     fn zone(&self, action: ZoneAction, zones: Option<Range<Lba>>) -> Done {
         let _together = self.writers.read();
+        self.erasure.begun()?;
         self.device.zones_act(action, zones).map_err(|e| fault(&e, Sense::WRITE_ERROR))
     }
 
@@ -410,6 +414,42 @@ mod tests {
                 });
             }
         }
+    }
+
+    /// An erasure begins when the writes are over that are at work, and those that were let in meanwhile do nothing.
+    #[test]
+    fn no_write_lands_in_a_disk_that_is_erased() {
+        let disk = served("log");
+        disk.write(Lba(0), &[7; 4096], false).unwrap();
+        let first = || {
+            let mut data = [0; 512];
+            disk.read(Lba(0), &mut data).unwrap();
+            data[0]
+        };
+        std::thread::scope(|scope| {
+            let at_work = disk.writers.read();
+            let erased = scope.spawn(|| disk.erase(Erasing::Format, true));
+            while disk.erasing().is_none() {
+                std::thread::yield_now();
+            }
+            std::thread::sleep(std::time::Duration::from_millis(30));
+            assert_eq!(first(), 7);
+            drop(at_work);
+            erased.join().unwrap().unwrap();
+            assert_eq!(first(), 0);
+        });
+        let going_on = Erasing::Format.going_on(9);
+        *disk.erasure.0.lock() = Some(going_on);
+        for done in [
+            disk.write(Lba(0), &[7; 512], false),
+            disk.discard(Lba(0), Blocks(8)),
+            disk.change(Lba(0), &mut [0; 512], false, &mut |_| Ok(())),
+            disk.zone(ZoneAction::Reset, None),
+        ] {
+            assert_eq!(done, Err(going_on.into()));
+        }
+        *disk.erasure.0.lock() = Some(Erasing::Format.failed());
+        disk.write(Lba(0), &[7; 512], false).unwrap();
     }
 
     /// What a host reads is what it wrote, what is wrong with the device is said in SCSI's words.
