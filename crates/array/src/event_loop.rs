@@ -12,7 +12,7 @@ mod tests;
 mod works;
 
 use crate::locks::Table;
-use crate::member::{How, Slot};
+use crate::member::Slot;
 use crate::tickets::Tickets;
 use crate::{Array, ArrayObserver, Job, Member, MemberId, MemberPlan, Phase, Ticket, Work};
 pub use bus::SharedBus;
@@ -79,7 +79,10 @@ pub struct EventLoop {
     now: SimTime,
     hosts: u64,
     idle_since: SimTime,
-    how: How,
+    /// Requests take no time, as prefilling has it.
+    instantly: bool,
+    /// See [`background_by_step`](EventLoop::background_by_step).
+    by_step: bool,
     /// See [`records_wait`](EventLoop::records_wait).
     records_wait: bool,
     /// No job begins: those that were to.
@@ -99,7 +102,7 @@ impl EventLoop {
         schedule: Schedule,
         wants_data: bool,
     ) -> Self {
-        let queued = members.iter().any(|m| matches!(m, Member::Queued(_)));
+        let queued = members.iter().any(|m| matches!(m, Member::Drive(queue) if queue.reorders()));
         let mut all = Self {
             queued,
             array,
@@ -117,7 +120,8 @@ impl EventLoop {
             now: SimTime::ZERO,
             hosts: 0,
             idle_since: SimTime::ZERO,
-            how: How::default(),
+            instantly: false,
+            by_step: false,
             records_wait: false,
             held: None,
             deaths: 0,
@@ -243,10 +247,10 @@ impl EventLoop {
         request: &HostRequest,
         watch: &mut O,
     ) -> Result<(), O::Error> {
-        self.how.instantly = true;
+        self.instantly = true;
         self.submit(self.now, request, watch)?;
         while self.events.peek().is_some_and(|e| e.0.0 <= self.now) && self.step(Some(self.now), watch)? {}
-        self.how.instantly = false;
+        self.instantly = false;
         self.done.clear();
         Ok(())
     }

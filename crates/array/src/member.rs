@@ -1,10 +1,10 @@
-//! Members: drives, each with its own layer, mechanics and background work, and SSDs.
+//! Members: drives, each with its own queue, layer, mechanics and background work, and SSDs.
 
-use crate::{ArrayObserver, MemberId, MemberOp, MemberPlan, Queue, Ticket};
+use crate::queue::{Asked, Queue};
+use crate::{ArrayObserver, MemberId, MemberOp};
 use smrlab_drive::sched::Chosen;
-use smrlab_drive::scheduled::show;
-use smrlab_drive::{Drive, Observer, OpDone, ScheduledDrive, Served, TimedPlan};
-use smrlab_stl::{HostRequest, Pause, Refusal};
+use smrlab_drive::{Drive, ScheduledDrive, Served};
+use smrlab_stl::Refusal;
 use smrlab_units::{Blocks, HostOp, SimTime};
 
 /// A medium without interference: every request takes the latency, and one after the other takes the bandwidth.
@@ -37,75 +37,36 @@ impl Ssd {
 
 /// What a member is.
 pub enum Member {
-    /// A drive: first come, first served.
-    Disk(Box<Drive>),
-    /// A drive behind a scheduler.
-    Queued(Box<Queue>),
+    /// A drive behind its queue.
+    Drive(Box<Queue>),
     /// An SSD.
     Ssd(Ssd),
 }
 
 impl Member {
-    /// A drive as its scheduler wants it.
+    /// A drive with the scheduler that was chosen for it.
     pub fn of_drive(drive: Drive, chosen: &Chosen) -> Self {
-        if chosen.entry.reorders() {
-            Self::Queued(Box::new(Queue::new(ScheduledDrive::new(drive, chosen))))
-        } else {
-            Self::Disk(Box::new(drive))
-        }
+        Self::Drive(Box::new(Queue::new(ScheduledDrive::new(drive, chosen))))
+    }
+
+    /// Its queue, where it is a drive.
+    pub(crate) fn queue(&mut self) -> Option<&mut Queue> {
+        if let Self::Drive(queue) = self { Some(queue) } else { None }
     }
 
     /// The drive, where it is one.
     pub fn drive(&self) -> Option<&Drive> {
-        match self {
-            Self::Disk(drive) => Some(drive),
-            Self::Queued(queue) => Some(queue.drive()),
-            Self::Ssd(_) => None,
-        }
+        if let Self::Drive(queue) = self { Some(queue.drive()) } else { None }
     }
 
     /// The drive alone.
     pub(crate) fn into_drive(self) -> Option<Drive> {
-        match self {
-            Self::Disk(drive) => Some(*drive),
-            Self::Queued(queue) => Some(queue.into_drive()),
-            Self::Ssd(_) => None,
-        }
+        if let Self::Drive(queue) = self { Some(queue.into_drive()) } else { None }
     }
 
     /// The drive, to be changed.
     pub fn drive_mut(&mut self) -> Option<&mut Drive> {
-        match self {
-            Self::Disk(drive) => Some(drive),
-            Self::Queued(queue) => Some(queue.drive_mut()),
-            Self::Ssd(_) => None,
-        }
-    }
-}
-
-/// What a member answered to a request.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Answer {
-    pub ticket: Ticket,
-    /// The work that it was done for.
-    pub buffers: Ticket,
-    pub request: HostRequest,
-    pub came: SimTime,
-    /// When it began, and when it was done.
-    pub start: SimTime,
-    pub ack: SimTime,
-    /// Why it was not done.
-    pub refusal: Option<Refusal>,
-    /// Media operations that were done for it.
-    pub ops: u64,
-}
-
-impl Answer {
-    /// Nothing, at `now`.
-    pub(crate) fn none(op: &MemberOp, now: SimTime) -> Self {
-        let MemberOp { ticket, buffers, request, .. } = *op;
-        let refusal = Some(Refusal::Lost);
-        Self { ticket, buffers, request, came: now, start: now, ack: now, refusal, ops: 0 }
+        self.queue().map(Queue::drive_mut)
     }
 }
 
@@ -117,80 +78,6 @@ pub(crate) struct Slot {
     pub dies_at: Option<SimTime>,
 }
 
-/// Takes the background steps of a drive that were due before `now`.
-#[inline]
-fn catch_up<O: ArrayObserver>(drive: &mut Drive, now: SimTime, watch: &mut O) -> Result<(), O::Error> {
-    if !drive.idles() {
-        while let Some(step) = drive.next_step(now, watch) {
-            let end = step.served.end;
-            watch.background(&step)?;
-            show(drive, end, watch);
-        }
-        if let Some(step) = drive.interrupt() {
-            watch.background(&step)?;
-        }
-    }
-    Ok(())
-}
-
-/// Tells what a drive finishes before it dies at `at`.
-struct UntilDeath<'a, O> {
-    at: SimTime,
-    watch: &'a mut O,
-}
-
-impl<O: Observer> Observer for UntilDeath<'_, O> {
-    type Error = O::Error;
-
-    const PLANS: bool = O::PLANS;
-
-    fn op(&mut self, done: &OpDone<'_>) {
-        if done.end <= self.at {
-            self.watch.op(done);
-        }
-    }
-
-    fn paused(&mut self, member: MemberId, request: Option<u64>, pause: &Pause, start: SimTime) {
-        if start + pause.time <= self.at {
-            self.watch.paused(member, request, pause, start);
-        }
-    }
-}
-
-/// Does a request of a drive that dies at `at`. Who watches is not told of a request that is not answered by then; what a drive goes on
-/// with after its answer ends with what it finished.
-#[cold]
-fn dispatch_dying<O: ArrayObserver>(
-    drive: &mut Drive,
-    (now, at): (SimTime, SimTime),
-    op: &MemberOp,
-    plan: &MemberPlan,
-    watch: &mut O,
-) -> Result<(Served, Option<Refusal>), O::Error> {
-    let executed = drive.dispatch(now, &op.request, &mut UntilDeath { at, watch });
-    let (served, refusal) = (executed.served, executed.plan.refusal());
-    if served.ack <= at {
-        let began = at.min(executed.began);
-        let last = executed.ends.iter().copied().filter(|end| *end <= at).fold(began, SimTime::max);
-        let ends: Vec<SimTime> = executed.ends.iter().map(|end| last.min(*end)).collect();
-        let until = Served { end: at.min(served.end), ..served };
-        watch.issued(now, op, plan, Some(&TimedPlan { ends: &ends, began, served: until, ..executed }))?;
-    }
-    if served.end <= at {
-        show(drive, served.end, watch);
-    }
-    Ok((served, refusal))
-}
-
-/// How a request is done.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct How {
-    /// Without time.
-    pub instantly: bool,
-    /// Without the background work that is due.
-    pub by_step: bool,
-}
-
 impl Slot {
     pub(crate) fn new(id: MemberId, mut member: Member) -> Self {
         if let Some(drive) = member.drive_mut() {
@@ -199,50 +86,23 @@ impl Slot {
         Self { member, dead: false, dies_at: None }
     }
 
-    /// Does a step of the background work that is due at `now`; answers whether there was one.
-    pub(crate) fn idle_step<O: ArrayObserver>(
-        &mut self,
-        now: SimTime,
-        watch: &mut O,
-    ) -> Result<bool, O::Error> {
-        let Member::Disk(drive) = &mut self.member else { return Ok(false) };
-        let Some(step) = drive.next_step(now, watch) else { return Ok(false) };
-        let end = step.served.end;
-        watch.background(&step)?;
-        show(drive, end, watch);
-        Ok(true)
-    }
-
-    /// Does a request at `now`; answers when it was acknowledged. `None`: it waits for a scheduler.
+    /// Does a request at `now`; answers when it was acknowledged, and why it was refused if it was. `None`: it waits for a scheduler.
     pub(crate) fn issue<O: ArrayObserver>(
         &mut self,
         now: SimTime,
-        op: &MemberOp,
-        plan: &MemberPlan,
-        how: How,
+        asked: Asked<'_>,
+        instantly: bool,
         watch: &mut O,
     ) -> Result<Option<(Served, Option<Refusal>)>, O::Error> {
-        if how.instantly {
+        let Asked { op, plan } = asked;
+        if instantly {
             let served = Served { start: now, ack: now, end: now };
             let executed = self.member.drive_mut().map(|drive| drive.instantly(&op.request));
             watch.prefilled(op, plan, executed.as_ref());
             return Ok(Some((served, executed.and_then(|e| e.plan.refusal()))));
         }
         match &mut self.member {
-            Member::Disk(drive) => {
-                if !how.by_step {
-                    catch_up(drive, now, watch)?;
-                }
-                if let Some(at) = self.dies_at {
-                    return dispatch_dying(drive, (now, at), op, plan, watch).map(Some);
-                }
-                let executed = drive.dispatch(now, &op.request, watch);
-                let answer = (executed.served, executed.plan.refusal());
-                watch.issued(now, op, plan, Some(&executed))?;
-                show(drive, answer.0.end, watch);
-                Ok(Some(answer))
-            }
-            Member::Queued(queue) => queue.send(now, op, plan, watch).map(|()| None),
+            Member::Drive(queue) => queue.ask(now, asked, self.dies_at, watch),
             Member::Ssd(ssd) => {
                 let served = ssd.serve(now, op);
                 watch.issued(now, op, plan, None)?;
@@ -255,6 +115,9 @@ impl Slot {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Ticket;
+    use smrlab_drive::{Observer, OpDone, TimedPlan};
+    use smrlab_stl::HostRequest;
     use smrlab_units::Lba;
 
     /// Latencies of requests pass side by side, their data one after the other: 100 us, and 1 us a block.

@@ -1,14 +1,47 @@
-//! A member behind a scheduler: its requests wait, and when they end is known only when the scheduler has chosen them.
+//! A drive of an array behind its queue. First come, first served, the times of a request are known when it is asked for; behind a
+//! scheduler it waits, and when it ends is known only when the scheduler has chosen it.
 //!
 //! What a request does to the data that the array follows is done in the order in which the array sends; the drive keeps the order of
 //! requests that overlap.
 
-use crate::member::Answer;
-use crate::{ArrayObserver, MemberId, MemberOp, MemberPlan};
+use crate::{ArrayObserver, MemberId, MemberOp, MemberPlan, Ticket};
 use smrlab_drive::{Drive, Observer, OpDone, ScheduledDrive, Served, TimedPlan};
 use smrlab_stl::{Facts, HostRequest, Pause, Refusal};
 use smrlab_units::SimTime;
 use std::collections::{BTreeMap, VecDeque};
+
+/// What a member answered to a request.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Answer {
+    pub ticket: Ticket,
+    /// The work that it was done for.
+    pub buffers: Ticket,
+    pub request: HostRequest,
+    pub came: SimTime,
+    /// When it began, and when it was done.
+    pub start: SimTime,
+    pub ack: SimTime,
+    /// Why it was not done.
+    pub refusal: Option<Refusal>,
+    /// Media operations that were done for it.
+    pub ops: u64,
+}
+
+impl Answer {
+    /// Nothing, at `now`.
+    pub(crate) fn none(op: &MemberOp, now: SimTime) -> Self {
+        let MemberOp { ticket, buffers, request, .. } = *op;
+        let refusal = Some(Refusal::Lost);
+        Self { ticket, buffers, request, came: now, start: now, ack: now, refusal, ops: 0 }
+    }
+}
+
+/// A request of a plan to a member.
+#[derive(Clone, Copy)]
+pub(crate) struct Asked<'a> {
+    pub op: &'a MemberOp,
+    pub plan: &'a MemberPlan,
+}
 
 /// See the [module](self).
 pub struct Queue {
@@ -57,12 +90,51 @@ impl Queue {
         self.drive.drive_mut()
     }
 
-    /// Takes a request.
-    pub(crate) fn send<O: ArrayObserver>(
+    /// Whether the drive has a scheduler.
+    pub(crate) fn reorders(&self) -> bool {
+        self.drive.reorders()
+    }
+
+    /// From now on background work is done by [steps](Self::idle_step) alone.
+    pub(crate) fn by_step(&mut self) {
+        self.drive.background_by_step();
+    }
+
+    /// Does a step of the background work that is due at `now`; answers whether there was one.
+    pub(crate) fn idle_step<O: ArrayObserver>(
         &mut self,
         now: SimTime,
-        op: &MemberOp,
-        plan: &MemberPlan,
+        watch: &mut O,
+    ) -> Result<bool, O::Error> {
+        let idle = self.drive.next_decision().is_none();
+        Ok(idle && self.drive.step(now, &mut Sink { watch, known: &mut self.known })?)
+    }
+
+    /// Has the drive do a request, which comes at `now`; answers when it does, and why it refuses it if it does. `None`: that is known
+    /// later.
+    pub(crate) fn ask<O: ArrayObserver>(
+        &mut self,
+        now: SimTime,
+        asked: Asked<'_>,
+        dies_at: Option<SimTime>,
+        watch: &mut O,
+    ) -> Result<Option<(Served, Option<Refusal>)>, O::Error> {
+        if self.reorders() {
+            return self.send(now, asked, watch).map(|()| None);
+        }
+        if dies_at.is_some() {
+            // Of idle work all is told, whenever it ends.
+            self.drive.wake(now, watch)?;
+        }
+        let until = dies_at.unwrap_or(SimTime::MAX);
+        let served = self.drive.submit(now, &asked.op.request, &mut UntilDeath { until, asked, watch })?;
+        Ok(served.map(|served| (served, self.drive().plan().refusal())))
+    }
+
+    fn send<O: ArrayObserver>(
+        &mut self,
+        now: SimTime,
+        Asked { op, plan }: Asked<'_>,
         watch: &mut O,
     ) -> Result<(), O::Error> {
         self.known.numbers += 1;
@@ -118,6 +190,65 @@ impl Queue {
             self.drive.submit_waited(now.max(came), (came, &request), &mut sink)?;
         }
         Ok(())
+    }
+}
+
+/// Tells what the drive does for one request. Who watches is not told of a request that is not answered before the drive dies; what the
+/// drive goes on with after its answer ends with what it finished.
+struct UntilDeath<'a, O> {
+    until: SimTime,
+    asked: Asked<'a>,
+    watch: &'a mut O,
+}
+
+impl<O: ArrayObserver> Observer for UntilDeath<'_, O> {
+    type Error = O::Error;
+
+    #[inline]
+    fn op(&mut self, done: &OpDone<'_>) {
+        if done.end <= self.until {
+            self.watch.op(done);
+        }
+    }
+
+    fn paused(&mut self, member: MemberId, request: Option<u64>, pause: &Pause, start: SimTime) {
+        if start + pause.time <= self.until {
+            self.watch.paused(member, request, pause, start);
+        }
+    }
+
+    #[inline]
+    fn dispatched(
+        &mut self,
+        came: SimTime,
+        _: &HostRequest,
+        executed: &TimedPlan<'_>,
+    ) -> Result<(), O::Error> {
+        let (Asked { op, plan }, until, served) = (self.asked, self.until, executed.served);
+        if served.end <= until {
+            return self.watch.issued(came, op, plan, Some(executed));
+        }
+        if served.ack > until {
+            return Ok(());
+        }
+        let began = until.min(executed.began);
+        let last = executed.ends.iter().copied().filter(|end| *end <= until).fold(began, SimTime::max);
+        let ends: Vec<SimTime> = executed.ends.iter().map(|end| last.min(*end)).collect();
+        let served = Served { end: until, ..served };
+        self.watch.issued(came, op, plan, Some(&TimedPlan { ends: &ends, began, served, ..*executed }))
+    }
+
+    fn background(&mut self, step: &TimedPlan<'_>) -> Result<(), O::Error> {
+        self.watch.background(step)
+    }
+
+    #[inline]
+    fn looks(&self, member: MemberId, at: SimTime) -> bool {
+        at <= self.until && self.watch.looks(member, at)
+    }
+
+    fn looked(&mut self, member: MemberId, at: SimTime, facts: &Facts<'_>) {
+        self.watch.looked(member, at, facts);
     }
 }
 

@@ -106,8 +106,10 @@ impl<C: MovesBytes> Observer for Call<'_, '_, C> {
 impl<C: MovesBytes> OneDrive<C> {
     /// A drive behind its queue. `by_step`: background work is done only by [`step`](Self::step), as where requests take no
     /// time and all of it would be due at once.
-    pub(crate) fn new(scheduled: ScheduledDrive, bytes: C, by_step: bool) -> Self {
-        let scheduled = if by_step { scheduled.background_by_step() } else { scheduled };
+    pub(crate) fn new(mut scheduled: ScheduledDrive, bytes: C, by_step: bool) -> Self {
+        if by_step {
+            scheduled.background_by_step();
+        }
         Self { scheduled, bytes, broken: None, requests: Requests::default(), by_step }
     }
 

@@ -16,7 +16,7 @@ use smrlab_units::{HostOp, SimTime};
 
 /// Shows the layer where that is wanted.
 #[inline]
-pub fn show<O: Observer>(drive: &Drive, at: SimTime, watch: &mut O) {
+fn show<O: Observer>(drive: &Drive, at: SimTime, watch: &mut O) {
     if watch.looks(drive.member(), at) {
         watch.looked(drive.member(), at, &drive.layer().facts());
     }
@@ -45,16 +45,19 @@ impl ScheduledDrive {
         if let Some(buffer) = drive.buffer_mut().filter(|_| policy.is_some()) {
             buffer.behind_queue();
         }
-        let (depth, max_wait) = (chosen.depth, chosen.max_wait);
+        Self { policy, depth: chosen.depth, max_wait: chosen.max_wait, ..Self::first_come(drive) }
+    }
+
+    /// A drive without a scheduler: first come, first served.
+    pub fn first_come(drive: Drive) -> Self {
         let (waiting, accepted, leaving) = Default::default();
-        Self { drive, policy, depth, max_wait, waiting, accepted, leaving, by_step: false }
+        Self { drive, policy: None, depth: 1, max_wait: None, waiting, accepted, leaving, by_step: false }
     }
 
     /// Background work is done only where the caller asks for a [`step`](Self::step): for callers without time, to whom all
     /// of it would be due at once.
-    #[must_use]
-    pub fn background_by_step(self) -> Self {
-        Self { by_step: true, ..self }
+    pub fn background_by_step(&mut self) {
+        self.by_step = true;
     }
 
     /// Whether requests may be served in another order than that in which they come.
@@ -285,10 +288,11 @@ impl ScheduledDrive {
     /// # Errors
     /// Those of `watch`.
     pub fn step<O: Observer>(&mut self, now: SimTime, watch: &mut O) -> Result<bool, O::Error> {
-        match self.drive.next_step(now, watch) {
-            Some(step) => watch.background(&step).map(|()| true),
-            None => Ok(false),
-        }
+        let Some(step) = self.drive.next_step(now, watch) else { return Ok(false) };
+        let end = step.served.end;
+        watch.background(&step)?;
+        show(&self.drive, end, watch);
+        Ok(true)
     }
 
     fn decide<O: Observer>(&mut self, now: SimTime, at_now: bool, watch: &mut O) -> Result<(), O::Error> {
@@ -354,11 +358,7 @@ impl ScheduledDrive {
     fn take_steps<O: Observer>(&mut self, now: SimTime, watch: &mut O) -> Result<(), O::Error> {
         // A step is over as soon as its last operation began, and none begins while a request waits: nobody waits for what
         // it moved.
-        while let Some(step) = self.drive.next_step(now, watch) {
-            let end = step.served.end;
-            watch.background(&step)?;
-            show(&self.drive, end, watch);
-        }
+        while self.step(now, watch)? {}
         debug_assert!(self.waiting.is_fresh(&self.drive), "places of waiting requests are stale");
         Ok(())
     }

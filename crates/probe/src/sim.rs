@@ -1,8 +1,8 @@
 //! A simulated drive as a target: its clock is virtual, so that a day of the drive's time passes in seconds.
 
 use crate::target::{TargetError, TimedTarget, Timing, zone_with_room};
-use smrlab_drive::Drive;
 use smrlab_drive::assemble::{Wanted, assemble};
+use smrlab_drive::{Drive, ScheduledDrive};
 use smrlab_stl::{HostRequest, zones_of};
 use smrlab_units::problems::Problems;
 use smrlab_units::spec::SpecError;
@@ -10,34 +10,32 @@ use smrlab_units::{Blocks, Dir, HostOp, Lba, SimTime, Zone, counted};
 
 /// See the [module](self).
 pub struct SimTarget {
-    drive: Drive,
+    drive: ScheduledDrive,
     now: SimTime,
 }
 
 impl SimTarget {
     /// At time 0.
     pub fn new(drive: Drive) -> Self {
-        Self { drive, now: SimTime::ZERO }
+        Self { drive: ScheduledDrive::first_come(drive), now: SimTime::ZERO }
     }
 
     /// Serves a request that arrives now.
     fn timed(&mut self, op: HostOp, lba: Lba, blocks: Blocks) -> Result<Timing, TargetError> {
         let start = self.now;
-        while self.drive.next_step(start, &mut ()).is_some() {}
-        self.drive.interrupt();
-        let done = self.drive.dispatch(start, &HostRequest::new(op, lba, blocks), &mut ());
-        if done.plan.refusal().is_some() {
+        let Ok(served) = self.drive.submit(start, &HostRequest::new(op, lba, blocks), &mut ());
+        if self.drive.drive().plan().refusal().is_some() {
             let what = format!("the drive refuses a {} at LBA {lba}", op.name());
             return Err(TargetError { what, gone: false });
         }
-        self.now = done.served.ack.max(start);
+        self.now = served.map_or(start, |served| served.ack.max(start));
         Ok(Timing { start, end: self.now })
     }
 }
 
 impl TimedTarget for SimTarget {
     fn blocks(&self) -> Blocks {
-        self.drive.layer().host_blocks()
+        self.drive.drive().layer().host_blocks()
     }
 
     fn access(&mut self, dir: Dir, lba: Lba, blocks: Blocks) -> Result<Timing, TargetError> {
@@ -63,7 +61,7 @@ impl TimedTarget for SimTarget {
     }
 
     fn zone(&self) -> Option<Zone> {
-        zone_with_room(zones_of(self.drive.layer()))
+        zone_with_room(zones_of(self.drive.drive().layer()))
     }
 }
 

@@ -66,7 +66,7 @@ impl EventLoop {
         let moves = matches!(request.op, HostOp::Read | HostOp::Write) && request.blocks.0 > 0;
         let on = self.buses.iter().position(|bus| bus.of.disks.contains(&member.0));
         let drive = self.members[member.at()].member.drive();
-        let (Some(on), Some(drive)) = (on.filter(|_| moves && !self.how.instantly), drive) else {
+        let (Some(on), Some(drive)) = (on.filter(|_| moves && !self.instantly), drive) else {
             return false;
         };
         let block = self.buses[on].of.block.0;

@@ -1,8 +1,7 @@
 //! Members behind schedulers: their decisions are events of the loop, and a phase is over when the last of its requests is answered.
 
 use super::EventLoop;
-use crate::member::Member;
-use crate::{ArrayObserver, MemberId};
+use crate::{ArrayObserver, Member, MemberId};
 use smrlab_units::SimTime;
 
 impl EventLoop {
@@ -14,7 +13,7 @@ impl EventLoop {
     /// Of each member with requests that wait, when its scheduler is to choose one.
     fn decisions(&self) -> impl Iterator<Item = (SimTime, MemberId)> {
         (0..).map(MemberId).zip(&self.members).filter_map(|(id, slot)| match &slot.member {
-            Member::Queued(queue) if !slot.dead => Some((queue.next_decision()?, id)),
+            Member::Drive(queue) if !slot.dead => Some((queue.next_decision()?, id)),
             _ => None,
         })
     }
@@ -51,7 +50,7 @@ impl EventLoop {
         watch: &mut O,
     ) -> Result<(), O::Error> {
         self.now = self.now.max(at);
-        if let Member::Queued(queue) = &mut self.members[member.at()].member {
+        if let Some(queue) = self.members[member.at()].member.queue() {
             queue.decide(at, watch)?;
         }
         self.take_answers(member);
@@ -60,7 +59,7 @@ impl EventLoop {
 
     /// Takes what a member has answered.
     pub(super) fn take_answers(&mut self, member: MemberId) {
-        let Member::Queued(queue) = &mut self.members[member.at()].member else { return };
+        let Some(queue) = self.members[member.at()].member.queue() else { return };
         let (could_not, answers) = (queue.could_not(), queue.answers());
         if could_not {
             self.dies(member, self.now);
@@ -71,7 +70,7 @@ impl EventLoop {
     /// A member is dead: nothing of what it had comes back.
     pub(super) fn bury(&mut self, member: MemberId) {
         let now = self.now;
-        if let Member::Queued(queue) = &mut self.members[member.at()].member {
+        if let Some(queue) = self.members[member.at()].member.queue() {
             queue.dies(now);
         }
         self.take_answers(member);

@@ -2,8 +2,8 @@
 //! work in steps.
 
 use super::{Event, EventLoop};
-use crate::member::{How, Slot};
-use crate::{ArrayObserver, Health, Member, MemberId, MemberPlan, Records, Stop, Work};
+use crate::member::Slot;
+use crate::{ArrayObserver, Health, Member, MemberId, MemberPlan, Queue, Records, Stop, Work};
 use smrlab_drive::Drive;
 use smrlab_stl::zones_of;
 use smrlab_units::SimTime;
@@ -79,7 +79,8 @@ impl EventLoop {
     }
 
     /// A fresh drive is in the place of a dead one.
-    pub(super) fn put_in(&mut self, member: MemberId, fresh: Member) {
+    pub(super) fn put_in(&mut self, member: MemberId, mut fresh: Member) {
+        fresh.queue().filter(|_| self.by_step).into_iter().for_each(Queue::by_step);
         let zones = fresh.drive().map(|drive| zones_of(drive.layer())).unwrap_or_default();
         self.members[member.at()] = Slot::new(member, fresh);
         if !zones.is_empty() && self.array.rebuildable(member) {
@@ -106,8 +107,9 @@ impl EventLoop {
     /// Background work of members is done only by [`idle_step`](Self::idle_step): for callers without time, to whom all of
     /// it would be due at once.
     #[must_use]
-    pub fn background_by_step(self) -> Self {
-        Self { how: How { by_step: true, ..self.how }, ..self }
+    pub fn background_by_step(mut self) -> Self {
+        self.members.iter_mut().filter_map(|slot| slot.member.queue()).for_each(Queue::by_step);
+        Self { by_step: true, ..self }
     }
 
     /// Does a step of each member's background work that is due at `now`; answers whether there was one.
@@ -116,8 +118,8 @@ impl EventLoop {
     /// Those of `watch`.
     pub fn idle_step<O: ArrayObserver>(&mut self, now: SimTime, watch: &mut O) -> Result<bool, O::Error> {
         let mut any = false;
-        for slot in self.members.iter_mut().filter(|s| !s.dead) {
-            any |= slot.idle_step(now, watch)?;
+        for queue in self.members.iter_mut().filter(|s| !s.dead).filter_map(|s| s.member.queue()) {
+            any |= queue.idle_step(now, watch)?;
         }
         Ok(any)
     }
@@ -135,7 +137,7 @@ impl EventLoop {
     /// Those of `watch`.
     pub fn write_back<O: ArrayObserver>(&mut self, watch: &mut O) -> Result<(), O::Error> {
         for member in (0..self.members.len() as u32).map(MemberId) {
-            if let Member::Queued(queue) = &mut self.members[member.at()].member {
+            if let Some(queue) = self.members[member.at()].member.queue() {
                 queue.write_back(watch)?;
                 self.take_answers(member);
             }

@@ -10,7 +10,7 @@ use crate::member::Ssd;
 use crate::{ArrayObserver, Done, Member, MemberId, MemberOp, MemberPlan, Ticket};
 use made_up::Script;
 use naive::World;
-use smrlab_drive::{Drive, Observer, TimedPlan};
+use smrlab_drive::{Observer, TimedPlan};
 use smrlab_stl::HostRequest;
 use smrlab_units::rng::Rng;
 use smrlab_units::{Blocks, HostOp, Lba, SimTime};
@@ -69,7 +69,7 @@ fn issued(at: SimTime, op: &MemberOp, served: Option<(u64, u64, MemberId)>) -> S
 }
 
 /// A disk with a cache that it cleans when idle, or a plain one.
-fn drive(layer: &str) -> Drive {
+fn drive(layer: &str) -> Member {
     let mut problems = smrlab_units::problems::Problems::default();
     let wanted = smrlab_drive::Wanted {
         drive: "tiny",
@@ -81,13 +81,14 @@ fn drive(layer: &str) -> Drive {
         seed: 1,
     };
     let made = smrlab_drive::assemble(&wanted, |_| Err(String::new()), &smrlab_stl::build, &mut problems);
-    made.unwrap().start(false, false).0
+    let (drive, chosen) = made.unwrap().start(false, false);
+    Member::of_drive(drive, &chosen)
 }
 
 fn members(rng: &Rng) -> Vec<Member> {
     let mut rng = rng.clone();
     let layer = |n| ["cmr", "rmw", "disk-cache,cache=10%,idle=5ms"][n as usize];
-    let mut all: Vec<Member> = (0..3).map(|_| Member::Disk(Box::new(drive(layer(rng.below(3)))))).collect();
+    let mut all: Vec<Member> = (0..3).map(|_| drive(layer(rng.below(3)))).collect();
     all.push(Member::Ssd(Ssd::new(SimTime::from_us(90), 3000, Blocks(4000))));
     all
 }

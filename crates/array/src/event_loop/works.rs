@@ -1,8 +1,8 @@
 //! Works under way: what each waits for, and what its members answered.
 
 use super::{Done, Event, EventLoop};
-use crate::member::Answer;
 use crate::plan::Outcome;
+use crate::queue::{Answer, Asked};
 use crate::{ArrayObserver, Locks, MemberId, Ticket, Work};
 use smrlab_stl::Refusal;
 use smrlab_units::{HostOp, SimTime};
@@ -97,7 +97,8 @@ impl EventLoop {
             self.answer(op.member, nothing);
             return Ok(());
         }
-        let Some((served, refusal)) = slot.issue(now, &op, &self.plan, self.how, watch)? else {
+        let asked = Asked { op: &op, plan: &self.plan };
+        let Some((served, refusal)) = slot.issue(now, asked, self.instantly, watch)? else {
             self.take_answers(op.member);
             return Ok(());
         };

@@ -136,24 +136,26 @@ impl ArrayObserver for Background {}
 /// once, before the state is taken.
 #[test]
 fn what_a_drive_has_done_in_idle_time_is_told_when_its_array_winds_up() {
-    let layer = "disk-cache,band=16blk,cache=20%,idle=10ms";
-    let built = smrlab_stl::build(layer, &BuildContext::new(tiny())).unwrap();
-    let sizes = [built.layer.host_blocks()];
-    let mechanics = built.drive.mechanics(Some(smrlab_disk::Model::Full)).unwrap();
-    let drive = Simulated::new(built.layer, mechanics, DriveSetup::default());
-    let member = Member::of_drive(drive, &sched::parse("fcfs").unwrap());
-    let spanning = smrlab_array::parse("spanning,disks=1").unwrap();
-    let array = spanning.build(&ArrayContext::new(&sizes)).unwrap().array;
-    let mut event_loop = EventLoop::new(array, vec![member], Vec::new(), Schedule::default(), false);
-    let mut told = Background::default();
-    let write = HostRequest::new(HostOp::Write, Lba(0), Blocks(4));
-    event_loop.submit(SimTime::ZERO, &write, &mut told).unwrap();
-    event_loop.finish(&mut told).unwrap();
-    let due = event_loop.drive_mut(MemberId(0)).unwrap().next_wake().unwrap();
-    assert!(!event_loop.idle_step(SimTime(due.0 + 1), &mut told).unwrap(), "it takes longer than that");
-    assert_eq!(told.0, []);
-    (0..2).for_each(|_| event_loop.wind_up(&mut told).unwrap());
-    assert_eq!(told.0, [(due, 1, false)]);
+    for scheduler in ["fcfs", "sptf"] {
+        let layer = "disk-cache,band=16blk,cache=20%,idle=10ms";
+        let built = smrlab_stl::build(layer, &BuildContext::new(tiny())).unwrap();
+        let sizes = [built.layer.host_blocks()];
+        let mechanics = built.drive.mechanics(Some(smrlab_disk::Model::Full)).unwrap();
+        let drive = Simulated::new(built.layer, mechanics, DriveSetup::default());
+        let member = Member::of_drive(drive, &sched::parse(scheduler).unwrap());
+        let spanning = smrlab_array::parse("spanning,disks=1").unwrap();
+        let array = spanning.build(&ArrayContext::new(&sizes)).unwrap().array;
+        let mut event_loop = EventLoop::new(array, vec![member], Vec::new(), Schedule::default(), false);
+        let mut told = Background::default();
+        let write = HostRequest::new(HostOp::Write, Lba(0), Blocks(4));
+        event_loop.submit(SimTime::ZERO, &write, &mut told).unwrap();
+        event_loop.finish(&mut told).unwrap();
+        let due = event_loop.drive_mut(MemberId(0)).unwrap().next_wake().unwrap();
+        assert!(!event_loop.idle_step(SimTime(due.0 + 1), &mut told).unwrap(), "it takes longer than that");
+        assert_eq!(told.0, []);
+        (0..2).for_each(|_| event_loop.wind_up(&mut told).unwrap());
+        assert_eq!(told.0, [(due, 1, false)], "{scheduler}");
+    }
 }
 
 fn ids(order: &Order) -> Vec<u64> {

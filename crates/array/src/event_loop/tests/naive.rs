@@ -266,7 +266,8 @@ impl World {
         }
         let r = &op.request;
         let (ack, ops) = match &mut slot.member {
-            Member::Disk(drive) => {
+            Member::Drive(queue) => {
+                let drive = queue.drive_mut();
                 // Idle work that was due before, and the rest of a step is given up.
                 while let Some(s) = drive.next_step(now, &mut ()) {
                     self.told
@@ -290,7 +291,6 @@ impl World {
                 self.told.push(super::issued(now, &op, None));
                 (ack, 1)
             }
-            Member::Queued(_) => unreachable!("no member here has a scheduler"),
         };
         if self.schedule.timeout.is_some_and(|limit| ack.since(now) > limit) {
             self.dies(op.member, now + self.schedule.timeout.unwrap());
