@@ -6,18 +6,13 @@ use smrlab_units::{Blocks, Lba};
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-/// Slots that together, by XOR, are the old copy of a chunk from block `from` on.
+/// Slots that together, by XOR, are the old copy of a chunk.
 #[derive(Clone, Debug)]
 pub struct Old {
-    slots: Range<u32>,
-    from: u64,
-}
-
-impl Old {
-    /// These slots.
-    pub fn new(slots: Range<u32>, from: u64) -> Self {
-        Self { slots, from }
-    }
+    /// The slots.
+    pub slots: Range<u32>,
+    /// The block of the chunk that they begin with.
+    pub from: u64,
 }
 
 /// A chunk that is written.
@@ -80,7 +75,7 @@ impl Slots {
     pub fn read(&mut self, from: SlotRead) -> Old {
         let slot = self.reads.len() as u32;
         self.reads.push(from);
-        Old::new(slot..slot + 1, 0)
+        Old { slots: slot..slot + 1, from: 0 }
     }
 
     /// Plans the reads.

@@ -35,11 +35,9 @@ use crate::parts::split::{ReadRuns, first_alike, unset_runs};
 use crate::parts::stretches::MediumSpace;
 use crate::{Counted, Facts, HostRequest, Independent, Plan, Record, Refusal, TranslationLayer};
 use blocks::SBlock;
-use cache::CacheRing;
-use choose::Queue;
 use leaves::Item;
-use section::Section;
-use slots::{SlotRing, guard_slots};
+use section::{Common, Section};
+use slots::guard_slots;
 use smrlab_blockmap::{BlockSet, Hints};
 use smrlab_units::reciprocal::Reciprocal;
 use smrlab_units::{Blocks, Dir, HostOp, Lba, Pba, SimTime};
@@ -169,30 +167,14 @@ impl SBlockLayer {
         if !rules.size.is_multiple_of(rules.granularity) {
             return Err(format!("sblock_blocks={} is no multiple of granularity=8", rules.size));
         }
-        let reach = space.reach.0;
         let (sizes, rings) = lay_out(space, &options)?;
         let each = sizes.sblocks * size_of::<SBlock>() as u64 + sizes.cache * size_of::<Item>() as u64;
         let far = each * options.sections > NEAR;
-        let batch = rules.batch.min(sizes.cache / 8).max(1);
-        let reserve = reach + batch;
-        let queue = rules.policy.counts();
-        let section = |(i, (slots, cache)): (usize, (Laid, Laid))| {
-            let sblocks = sizes.sblocks as u32;
-            let slots = SlotRing::new(slots, rules.size, sblocks, reach, !rules.skip);
-            let queue = queue.then(|| Queue::new(sblocks as usize, rules.size));
-            Section::new(
-                i as u64 * sizes.sblocks,
-                (CacheRing::new(cache, reserve), slots),
-                sblocks,
-                queue,
-                reach,
-                rules.low_water,
-                far,
-            )
-        };
+        let rules = Rules { batch: rules.batch.min(sizes.cache / 8).max(1), ..rules };
+        let common = Common { rules, sblocks: sizes.sblocks as u32, reach: space.reach.0, far };
         Ok(Self {
-            rules: Rules { batch, ..rules },
-            sections: rings.into_iter().enumerate().map(section).collect(),
+            rules,
+            sections: (0..).zip(rings).map(|(i, rings)| Section::new(i, rings, &common)).collect(),
             by_size: Reciprocal::new(rules.size),
             by_section: Reciprocal::new(sizes.sblocks),
             discarded: BlockSet::new(),

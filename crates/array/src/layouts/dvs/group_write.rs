@@ -1,14 +1,14 @@
 //! The write of chunks to one group: what must be read before, and what the stripes are made of.
 
-use super::group::{Cell, ChunkPlace, Group, Holds};
+use super::group::{Cell, Holds};
 use super::pack::{Packer, pack_all};
 use super::shape::Shape;
-use crate::layouts::chunks::{Chunk, Lost, Old, SlotRead, Slots, pieces};
+use super::source::Source;
+use crate::layouts::chunks::{Chunk, Lost, Slots, pieces};
 use crate::layouts::disks::Disks;
 use crate::{MemberId, MemberPlan, Ticket};
 use smrlab_stl::{Cause, HostRequest};
 use smrlab_units::{Blocks, HostOp, Lba};
-use std::ops::Range;
 
 /// What one operation writes to one group.
 #[derive(Clone, Debug)]
@@ -27,93 +27,49 @@ pub struct GroupWrite {
     pub journal: Option<u64>,
 }
 
-impl Slots {
-    /// Reads blocks `range` of the current version of a chunk, or of what it can be made from.
-    pub fn chunk(
-        &mut self,
-        shape: &Shape,
-        group: u64,
-        tables: &Group,
-        place: ChunkPlace,
-        range: Range<u64>,
-        alive: &Disks,
-    ) -> Result<Old, Lost> {
-        let first = self.reads.len() as u32;
-        let mut read = |p: ChunkPlace| {
-            let start = shape.start(group) + p.at * shape.chunk + range.start;
-            self.reads.push(SlotRead { disk: p.disk, start, blocks: range.end - range.start });
-        };
-        if alive.has(place.disk, group) {
-            read(place);
-        } else {
-            let stripe = tables.stripe_at(place).ok_or(Lost)?;
-            for (disk, cell) in stripe.iter().enumerate() {
-                let other = ChunkPlace { disk: disk as u64, at: u64::from(cell.at) };
-                if cell.holds() == Holds::Nothing || other.disk == place.disk {
-                    continue;
-                }
-                if !alive.has(other.disk, group) {
-                    return Err(Lost);
-                }
-                read(other);
-            }
-        }
-        Ok(Old::new(first..self.reads.len() as u32, range.start))
-    }
-}
-
 impl GroupWrite {
-    /// Packs the chunks behind the group's pointers, narrow stripes filled with old chunks where `fill` says so; or, where they do
-    /// not fit or the group is collected anyhow, all live chunks into the emptied group.
+    /// Packs the chunks behind the group's pointers; or, where they do not fit or the group is collected anyhow, all live chunks into
+    /// the emptied group. `fill`: narrow stripes take old chunks.
+    ///
+    /// # Errors
+    /// Too many disks are dead.
     pub fn prepare(
         &mut self,
-        shape: &Shape,
-        tables: &Group,
+        of: Source<'_>,
         fill: bool,
-        (slots, packer): (&mut Slots, &mut Packer),
-        alive: &Disks,
+        slots: &mut Slots,
+        packer: &mut Packer,
     ) -> Result<(), Lost> {
-        if !self.collect {
-            let mut fillers = Vec::new();
-            let more = |disk, row| {
-                let taken = |lcn| fillers.contains(&lcn) || self.chunks.iter().any(|c| c.lcn == lcn);
-                let found = if fill { filler(shape, tables, (disk, row), taken) } else { None };
-                found.filter(|_| alive.has(disk, self.group)).inspect(|lcn| fillers.push(*lcn))
-            };
-            let lcns = self.chunks.iter().map(|c| c.lcn);
-            if let Some(stripes) = packer.pack(shape, lcns, tables.pointers(), more) {
-                self.stripes.extend_from_slice(stripes);
-                return fillers
-                    .into_iter()
-                    .try_for_each(|lcn| self.add_live(shape, tables, lcn, slots, alive));
-            }
+        if !self.collect
+            && let Some(fillers) = self.append(of, fill, packer)
+        {
+            return fillers.into_iter().try_for_each(|lcn| of.chunk(lcn, slots).map(|c| self.chunks.push(c)));
         }
         self.collect = true;
-        for lcn in tables.live() {
+        for lcn in of.tables.live() {
             if self.chunks.iter().any(|c| c.lcn == lcn) {
                 continue;
             }
-            self.add_live(shape, tables, lcn, slots, alive)?;
+            self.chunks.push(of.chunk(lcn, slots)?);
         }
         let mut all: Vec<u64> = self.chunks.iter().map(|c| c.lcn).collect();
         all.sort_unstable();
-        self.stripes = pack_all(shape, &all).ok_or(Lost)?;
+        self.stripes = pack_all(of.shape, &all).ok_or(Lost)?;
         Ok(())
     }
 
-    /// A live chunk is read, to be written again.
-    fn add_live(
-        &mut self,
-        shape: &Shape,
-        tables: &Group,
-        lcn: u64,
-        slots: &mut Slots,
-        alive: &Disks,
-    ) -> Result<(), Lost> {
-        let place = tables.place(lcn).ok_or(Lost)?;
-        let old = slots.chunk(shape, self.group, tables, place, 0..shape.chunk, alive)?;
-        self.chunks.push(Chunk { lcn, new: 0..0, host: None, more: Vec::new(), old: Some(old) });
-        Ok(())
+    /// Packs the chunks behind the pointers; answers the old chunks that make narrow stripes wider. `None`: there is no room.
+    fn append(&mut self, of: Source<'_>, fill: bool, packer: &mut Packer) -> Option<Vec<u64>> {
+        let mut fillers = Vec::new();
+        let more = |disk, row| {
+            let taken = |lcn| fillers.contains(&lcn) || self.chunks.iter().any(|c| c.lcn == lcn);
+            let found = if fill { of.filler(disk, row, taken) } else { None };
+            found.filter(|_| of.is_there(disk)).inspect(|lcn| fillers.push(*lcn))
+        };
+        let lcns = self.chunks.iter().map(|c| c.lcn);
+        let stripes = packer.pack(of.shape, lcns, of.tables.pointers(), more)?;
+        self.stripes.extend_from_slice(stripes);
+        Some(fillers)
     }
 
     /// A collection that the journal does not have.
@@ -206,16 +162,4 @@ impl GroupWrite {
         };
         pieces(shape.chunk, &of, out);
     }
-}
-
-/// A live chunk of this disk and row, or else of the first row behind it that has one, that is not taken.
-fn filler(
-    shape: &Shape,
-    tables: &Group,
-    (disk, row): (u64, u64),
-    taken: impl Fn(u64) -> bool,
-) -> Option<u64> {
-    let (n, logical) = (shape.disks - 1, shape.logical);
-    let lcns = (0..logical + n).map(|i| (row * n + i) % (logical.div_ceil(n) * n)).filter(|l| *l < logical);
-    lcns.into_iter().find(|l| shape.home(*l) == disk && tables.place(*l).is_some() && !taken(*l))
 }

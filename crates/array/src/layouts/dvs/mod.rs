@@ -16,6 +16,7 @@ pub mod pack;
 mod reads;
 mod rebuild;
 pub mod shape;
+pub mod source;
 pub mod tables;
 #[cfg(test)]
 mod tests;
@@ -41,6 +42,7 @@ use pack::Packer;
 use shape::Shape;
 use smrlab_stl::{Counted, HostRequest, Refusal};
 use smrlab_units::{Blocks, HostOp, Lba, SimTime, forward};
+use source::Source;
 use std::collections::BTreeSet;
 use std::ops::Range;
 use tables::DirtyTables;
@@ -122,6 +124,11 @@ impl Dvs {
 
     fn group(&self, group: u64) -> Option<&Group> {
         self.groups.get(group)
+    }
+
+    /// A group that was written, to be read.
+    fn source(&self, group: u64) -> Option<Source<'_>> {
+        Some(Source { shape: &self.shape, group, tables: self.group(group)?, disks: &self.disks })
     }
 
     fn group_mut(&mut self, group: u64) -> &mut Group {

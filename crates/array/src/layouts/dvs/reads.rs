@@ -20,12 +20,12 @@ impl Dvs {
         let mut op = ReadOp { request: *r, changes, slots: Slots::default(), lost: Vec::new() };
         for (group, lcn, blocks, host) in self.chunks(r.span()) {
             let n = blocks.end - blocks.start;
-            let found = self.group(group).and_then(|g| Some((g, g.place(lcn)?)));
-            let Some((tables, place)) = found else {
+            let found = self.source(group).and_then(|source| Some((source, source.tables.place(lcn)?)));
+            let Some((source, place)) = found else {
                 plan.deliver(ticket, Blocks(host), Blocks(n), &[]);
                 continue;
             };
-            if self.disks.has(place.disk, group) {
+            if source.is_there(place.disk) {
                 let at = place.at * self.shape.chunk + blocks.start;
                 let lba = Lba(self.shape.start(group) + at);
                 let own = HostRequest { lba, blocks: Blocks(n), ..*r };
@@ -33,9 +33,7 @@ impl Dvs {
                 plan.ask(ticket, member, own, |p| p.push(Blocks(n), End::Host(Blocks(host))));
                 continue;
             }
-            let first = op.slots.reads.len() as u32;
-            op.slots.chunk(&self.shape, group, tables, place, blocks, &self.disks)?;
-            let slots = first..op.slots.reads.len() as u32;
+            let slots = source.read(place, blocks, &mut op.slots)?.slots;
             op.lost.push(LostPiece { host: Blocks(host), blocks: Blocks(n), slots });
         }
         op.slots.plan(ticket, Cause::Parity, plan);

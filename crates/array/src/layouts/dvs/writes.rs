@@ -4,6 +4,7 @@ use super::group::{self, Cell};
 use super::group_write::GroupWrite;
 use super::journal::TableChange;
 use super::operation::{Purpose, Task, WriteOp, WritePhase};
+use super::source::Source;
 use super::{Dvs, Stripes};
 use crate::layouts::chunks::{Chunk, Lost, missing};
 use crate::{MemberPlan, Ticket};
@@ -65,15 +66,14 @@ impl Dvs {
                 chunk.more.push((new, at + offset));
                 continue;
             }
-            let place = self.group(group).and_then(|g| g.place(lcn));
+            let source = self.source(group);
+            let place = source.and_then(|source| source.tables.place(lcn));
             // Nothing is left there to discard.
             if !host && place.is_none() {
                 continue;
             }
-            let old = match (missing(self.shape.chunk, &new), place, self.group(group)) {
-                (Some(range), Some(place), Some(tables)) => {
-                    Some(op.slots.chunk(&self.shape, group, tables, place, range, &self.disks)?)
-                }
+            let old = match (missing(self.shape.chunk, &new), source, place) {
+                (Some(range), Some(source), Some(place)) => Some(source.read(place, range, &mut op.slots)?),
                 _ => None,
             };
             self.counts.fills += u64::from(old.is_some());
@@ -95,8 +95,9 @@ impl Dvs {
         let (shape, fill) = (self.shape, self.options.stripes == Stripes::Fill);
         for write in &mut op.groups {
             write.fresh = write.chunks.len();
-            let tables = self.groups.begin(write.group, &shape);
-            write.prepare(&shape, tables, fill, (&mut op.slots, &mut self.packer), &self.disks)?;
+            let (group, tables) = (write.group, &*self.groups.begin(write.group, &shape));
+            let source = Source { shape: &shape, group, tables, disks: &self.disks };
+            write.prepare(source, fill, &mut op.slots, &mut self.packer)?;
         }
         if op.groups.is_empty() {
             plan.end(op.ticket);

@@ -164,7 +164,7 @@ impl FullStripe {
                 op.reads.push(read(disk, cell.at));
             }
         }
-        Ok(Old::new(first..op.reads.len() as u32, range.start))
+        Ok(Old { slots: first..op.reads.len() as u32, from: range.start })
     }
 
     /// A work is over.

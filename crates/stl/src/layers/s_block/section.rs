@@ -1,6 +1,7 @@
 //! One section: its two rings and its map, and what changes them together. Writing (Algorithm V.1) is in `write.rs`, making room
 //! in the cache (V.2, V.3) in `clean.rs`, the S-block ring (V.4, V.5) in `turn.rs`, reading (V.6) in `read.rs`.
 
+use super::Rules;
 use super::ahead::Ahead;
 use super::blocks::{NONE, SBlocks};
 use super::cache::CacheRing;
@@ -8,6 +9,7 @@ use super::choose::Queue;
 use super::slots::SlotRing;
 use super::spare::Spare;
 use super::work::Work;
+use crate::parts::ring::Laid;
 use crate::{Plan, Record};
 use smrlab_units::{Blocks, Pba};
 
@@ -26,21 +28,34 @@ pub(super) struct Section {
     pub ahead: Option<Ahead>,
 }
 
+/// What all sections of a drive have in common.
+pub(super) struct Common {
+    pub rules: Rules,
+    /// S-blocks of a section.
+    pub sblocks: u32,
+    /// Blocks behind a write that it damages.
+    pub reach: u64,
+    /// The maps are larger than the processor's caches.
+    pub far: bool,
+}
+
 impl Section {
-    pub(super) fn new(
-        first: u64,
-        rings: (CacheRing, SlotRing),
-        sblocks: u32,
-        queue: Option<Queue>,
-        reach: u64,
-        low_water: f64,
-        far: bool,
-    ) -> Self {
-        let first_slot = if rings.1.is_filled() { 0 } else { rings.1.first_virtual() };
-        let (cache, slots) = rings;
-        let (blocks, spare) = (SBlocks::new(sblocks, first_slot), Spare::new(reach));
-        let low = (low_water * cache.capacity() as f64) as u64;
-        Self { first, cache, slots, blocks, queue, spare, low, ahead: far.then(Ahead::default) }
+    /// The section of this number, on the stretches of its slots and of its cache ring.
+    pub(super) fn new(number: u64, (slots, cache): (Laid, Laid), common: &Common) -> Self {
+        let &Common { rules, sblocks, reach, far } = common;
+        let cache = CacheRing::new(cache, reach + rules.batch);
+        let slots = SlotRing::new(slots, rules.size, sblocks, reach, !rules.skip);
+        let first_slot = if slots.is_filled() { 0 } else { slots.first_virtual() };
+        Self {
+            first: number * u64::from(sblocks),
+            blocks: SBlocks::new(sblocks, first_slot),
+            queue: rules.policy.counts().then(|| Queue::new(sblocks as usize, rules.size)),
+            spare: Spare::new(reach),
+            low: (rules.low_water * cache.capacity() as f64) as u64,
+            ahead: far.then(Ahead::default),
+            cache,
+            slots,
+        }
     }
 
     /// Before anything moves: what a fence elsewhere in the drive brought.

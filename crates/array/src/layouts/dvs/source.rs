@@ -1,0 +1,72 @@
+//! What the chunks of a group hold, and where it is read from: the disk, or the rest of the stripe where that is dead.
+
+use super::group::{ChunkPlace, Group, Holds};
+use super::shape::Shape;
+use crate::layouts::chunks::{Chunk, Lost, Old, SlotRead, Slots};
+use crate::layouts::disks::Disks;
+use std::ops::Range;
+
+/// A group that was written.
+#[derive(Clone, Copy)]
+pub struct Source<'a> {
+    /// The shape of all groups.
+    pub shape: &'a Shape,
+    /// Its number.
+    pub group: u64,
+    /// What it has where.
+    pub tables: &'a Group,
+    /// The disks.
+    pub disks: &'a Disks,
+}
+
+impl Source<'_> {
+    /// Whether a disk has what it should have of the group.
+    pub fn is_there(&self, disk: u64) -> bool {
+        self.disks.has(disk, self.group)
+    }
+
+    /// Reads blocks `range` of the chunk at a place, or of what it can be made from.
+    ///
+    /// # Errors
+    /// Too many disks are dead.
+    pub fn read(&self, place: ChunkPlace, range: Range<u64>, slots: &mut Slots) -> Result<Old, Lost> {
+        let first = slots.reads.len() as u32;
+        let mut read = |p: ChunkPlace| {
+            let start = self.shape.start(self.group) + p.at * self.shape.chunk + range.start;
+            slots.reads.push(SlotRead { disk: p.disk, start, blocks: range.end - range.start });
+        };
+        if self.is_there(place.disk) {
+            read(place);
+        } else {
+            let stripe = self.tables.stripe_at(place).ok_or(Lost)?;
+            let others = (0..)
+                .zip(&stripe)
+                .filter(|(disk, cell)| *disk != place.disk && cell.holds() != Holds::Nothing);
+            for (disk, cell) in others {
+                if !self.is_there(disk) {
+                    return Err(Lost);
+                }
+                read(ChunkPlace { disk, at: u64::from(cell.at) });
+            }
+        }
+        Ok(Old { slots: first..slots.reads.len() as u32, from: range.start })
+    }
+
+    /// Reads a live chunk, to write it again.
+    ///
+    /// # Errors
+    /// Too many disks are dead.
+    pub fn chunk(&self, lcn: u64, slots: &mut Slots) -> Result<Chunk, Lost> {
+        let place = self.tables.place(lcn).ok_or(Lost)?;
+        let old = self.read(place, 0..self.shape.chunk, slots)?;
+        Ok(Chunk { lcn, new: 0..0, host: None, more: Vec::new(), old: Some(old) })
+    }
+
+    /// A live chunk of this disk and row, or else of the first row behind it that has one, that is not taken.
+    pub fn filler(&self, disk: u64, row: u64, taken: impl Fn(u64) -> bool) -> Option<u64> {
+        let (n, logical) = (self.shape.disks - 1, self.shape.logical);
+        let all = (0..logical + n).map(|i| (row * n + i) % (logical.div_ceil(n) * n));
+        let mut own = all.filter(|l| *l < logical && self.shape.home(*l) == disk);
+        own.find(|l| self.tables.place(*l).is_some() && !taken(*l))
+    }
+}
