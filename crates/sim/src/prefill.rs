@@ -39,12 +39,18 @@ pub struct Prefill {
     pub resolved: String,
     /// The part of the host's space, from LBA 0, within which it writes.
     pub span: Blocks,
-    /// How much it writes.
-    volume: u64,
-    random: bool,
-    seed: u64,
-    /// It writes what the trace reads before it writes it, for traces without a past.
-    pub of_reads: bool,
+    writes: Writes,
+}
+
+/// What a prefill writes.
+#[derive(Clone, Copy, Debug)]
+enum Writes {
+    /// What the trace reads before it writes it, for traces without a past.
+    ReadFirst,
+    /// So many blocks from LBA 0 on.
+    InOrder { volume: u64 },
+    /// As many in units anywhere within the span, in an order that the seed gives.
+    Anywhere { volume: u64, seed: u64 },
 }
 
 fn no_cache(built: &Built) -> String {
@@ -93,8 +99,7 @@ impl Prefill {
     pub fn parse(text: &str, host: Blocks, built: &Built, seed: u64) -> Result<Self, SpecError> {
         let (share, pairs) = split_item(text);
         if text == READ {
-            let resolved = READ.to_owned();
-            return Ok(Self { resolved, span: host, volume: 0, random: false, seed, of_reads: true });
+            return Ok(Self { resolved: READ.to_owned(), span: host, writes: Writes::ReadFirst });
         }
         let values = Values::check(share, PARAMS, &pairs)?;
         let share = parse_share(share).map_err(|e| SpecError::Other(e.to_string()))?;
@@ -117,7 +122,13 @@ impl Prefill {
             }
             _ => (Blocks(part(host.0)), part(host.0)),
         };
-        Ok(Self { resolved: values.resolved(), span, volume, random, seed, of_reads: false })
+        let writes = if random { Writes::Anywhere { volume, seed } } else { Writes::InOrder { volume } };
+        Ok(Self { resolved: values.resolved(), span, writes })
+    }
+
+    /// Whether it writes what the trace [reads first](read_first).
+    pub fn of_reads(&self) -> bool {
+        matches!(self.writes, Writes::ReadFirst)
     }
 
     /// Writes through the drive's layer; what was written counts as written before. `reads` is what the trace reads
@@ -135,8 +146,8 @@ impl Prefill {
         // Over a huge drive the layer's maps are cache misses: a batch is there before its first write is done, so that
         // the memory of later ones is on its way.
         let parts = drive.layer().facts().independent;
-        if self.random && !EXTRAS {
-            return self.write_apart(drive, &mut watch.total.updates, parts, control);
+        if !EXTRAS && let Some(rounds) = self.rounds(parts) {
+            return self.write_apart(rounds, drive, &mut watch.total.updates, control);
         }
         let mut batch = Vec::with_capacity(BATCH);
         let mut write = |batch: &mut Vec<HostRequest>| {
@@ -165,12 +176,12 @@ impl Prefill {
     /// while the other has it.
     fn write_apart(
         &self,
+        mut rounds: Rounds,
         drive: &mut Drive,
         updates: &mut Updates,
-        parts: Option<Independent>,
         control: &Control,
     ) -> Result<()> {
-        let (mut rounds, mut done) = (self.rounds(parts), 0);
+        let mut done = 0;
         while rounds.next() {
             let mut write = || self.write_round(&rounds, done, drive, control);
             let mut count = || {
@@ -191,6 +202,7 @@ impl Prefill {
     /// Writes a round through the drive's layer, behind `done` units before it; stops where the run is cancelled.
     fn write_round(&self, round: &Rounds, done: u64, drive: &mut Drive, control: &Control) {
         let (mut looked, mut start) = (0, 0);
+        let volume = self.volume().unwrap_or_default().max(1);
         for &end in &round.ends {
             let units = &round.units[start..end];
             for (i, &unit) in units.iter().enumerate() {
@@ -199,7 +211,7 @@ impl Prefill {
                         return;
                     }
                     let written = (done + looked as u64) * UNIT;
-                    control.prefilling(written as f64 / self.volume.max(1) as f64);
+                    control.prefilling(written as f64 / volume as f64);
                     looked += BATCH;
                 }
                 if !round.near()
@@ -219,13 +231,18 @@ impl Prefill {
         HostRequest::new(HostOp::Write, Lba(unit * UNIT), Blocks(blocks))
     }
 
-    fn rounds(&self, parts: Option<Independent>) -> Rounds {
-        Rounds::new(self.span, Blocks(self.volume), self.seed, parts)
+    /// The units of a random prefill.
+    fn rounds(&self, parts: Option<Independent>) -> Option<Rounds> {
+        let Writes::Anywhere { volume, seed } = self.writes else { return None };
+        Some(Rounds::new(self.span, Blocks(volume), seed, parts))
     }
 
     /// How much it writes, in blocks, where that is known before the trace is read.
     pub fn volume(&self) -> Option<u64> {
-        (!self.of_reads).then_some(self.volume)
+        match self.writes {
+            Writes::ReadFirst => None,
+            Writes::InOrder { volume } | Writes::Anywhere { volume, .. } => Some(volume),
+        }
     }
 
     /// The writes, in an order that leaves what their own one would: random ones by `parts`, where there are any, so that the
@@ -239,7 +256,7 @@ impl Prefill {
         control: &Control,
         mut go: impl FnMut(HostRequest) -> Result<()>,
     ) -> Result<()> {
-        let volume = if self.of_reads { reads.count() } else { self.volume };
+        let volume = self.volume().unwrap_or_else(|| reads.count());
         let (mut done, mut looked) = (0, 0);
         let mut write = |lba: u64, blocks: u64| -> Result<()> {
             done += blocks;
@@ -260,13 +277,12 @@ impl Prefill {
             }
             Ok(())
         };
-        if self.of_reads {
-            return reads.runs().try_for_each(|run| in_order(run.start, run.end));
-        }
-        if !self.random {
-            return in_order(0, self.volume);
-        }
-        let mut rounds = self.rounds(parts);
+        let Some(mut rounds) = self.rounds(parts) else {
+            return match self.volume() {
+                Some(volume) => in_order(0, volume),
+                None => reads.runs().try_for_each(|run| in_order(run.start, run.end)),
+            };
+        };
         while rounds.next() {
             for request in rounds.units.iter().map(|&unit| self.unit(unit)) {
                 write(request.lba.0, request.blocks.0)?;

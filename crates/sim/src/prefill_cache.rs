@@ -34,6 +34,7 @@ const ENDING: &str = "prefill";
 pub(crate) struct CachedPrefill<'a> {
     keep: &'a Keep,
     spec: &'a Spec,
+    volume: u64,
     what: String,
     path: PathBuf,
 }
@@ -64,7 +65,7 @@ impl<'a> CachedPrefill<'a> {
         );
         let what = what.replace('\n', " ");
         let path = keep.folder.join(format!("{:016x}.{ENDING}", hash(what.as_bytes())));
-        Some(Self { keep, spec, what, path })
+        Some(Self { keep, spec, volume, what, path })
     }
 
     /// Brings fresh drives to the state that is kept; `false` where none is, or it cannot be read.
@@ -83,8 +84,8 @@ impl<'a> CachedPrefill<'a> {
 
     /// Keeps the state, if it is smaller than what it takes to get there again. A cache that cannot be written is none, and
     /// no fault of the run.
-    fn put<V: Runs<E>, const E: bool>(&self, rig: &mut Rig<V, E>, volume: u64) {
-        let most = MOST_RECORDS.min((volume / BLOCKS_A_RECORD) as usize);
+    fn put<V: Runs<E>, const E: bool>(&self, rig: &mut Rig<V, E>) {
+        let most = MOST_RECORDS.min((self.volume / BLOCKS_A_RECORD) as usize);
         let identity = SavedState { drive: self.what.clone(), ..SavedState::default() };
         let Some(state) = rig.state(identity, &state::of_drive(self.spec), most) else { return };
         let Ok(file) = state.encode() else { return };
@@ -137,8 +138,8 @@ pub(crate) fn write<V: Runs<E>, const E: bool>(
         return Ok(());
     }
     rig.prefill(prefill, reads, control)?;
-    if let (Some(cached), Some(volume)) = (cached, prefill.volume()) {
-        cached.put(rig, volume);
+    if let Some(cached) = cached {
+        cached.put(rig);
     }
     Ok(())
 }

@@ -39,7 +39,7 @@ pub fn run_resolved(mut run: Resolved, control: &Control, logs: Option<&Path>) -
     let logs = wanted_logs(&run, logs)?;
     let spaces = run.array.as_ref().map_or(1, |a| a.built.array.spaces());
     let mut reads: Vec<BlockSet> = (0..spaces).map(|_| BlockSet::new()).collect();
-    if run.prefill.as_ref().is_some_and(|p| p.of_reads) {
+    if run.prefill.as_ref().is_some_and(|p| p.of_reads()) {
         if run.spec.trace.iter().any(|t| t == "-" || t.starts_with("-:")) {
             let problem =
                 "'read' reads the trace twice, and standard input cannot be: save it to a file first";
