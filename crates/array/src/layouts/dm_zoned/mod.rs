@@ -22,7 +22,7 @@ use crate::{
     Array, Change as _, End, Health, Locks, MemberId, MemberPlan, Phase, Record, Records, Ticket, Work,
 };
 use commit::Commit;
-use reclaim::Reclaim;
+use reclaim::Reclaiming;
 use records::Change;
 use smrlab_stl::{Counted, HostRequest, Refusal};
 use smrlab_units::{Blocks, HostOp, Lba, SimTime, Zone, counters};
@@ -112,6 +112,17 @@ enum Wait {
     Commit,
 }
 
+/// What pauses of the host's are for, unless all of them have reclaim begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Pauses {
+    /// The first one has it begin.
+    Awaited,
+    /// It has.
+    Used,
+    /// None has it begin any more: the host has come back since, or a write had it begin.
+    Over,
+}
+
 counters! {
     /// Events that are counted.
     struct Counters {
@@ -137,17 +148,12 @@ pub struct DmZoned {
     parked: VecDeque<(Ticket, Wait)>,
     /// Chunks to which something is being written.
     writing: BTreeSet<u64>,
-    reclaim: Option<Reclaim>,
+    reclaiming: Reclaiming,
+    pauses: Pauses,
     /// A write that took a random zone found few of them free, and few still are.
     few: bool,
-    /// A reclaim is to begin.
-    queued: bool,
     /// No random zone could be reclaimed, and nothing was written since.
     stuck: bool,
-    /// Reclaim has begun in idle time.
-    woken: bool,
-    /// No pause has it begin any more: the host has come back since, or a write had it begin.
-    rests: bool,
     committing: bool,
     dead: bool,
     counters: Counters,
@@ -161,12 +167,10 @@ impl DmZoned {
             works: Tickets::default(),
             parked: VecDeque::new(),
             writing: BTreeSet::new(),
-            reclaim: None,
+            reclaiming: Reclaiming::No,
+            pauses: Pauses::Awaited,
             few: false,
-            queued: false,
             stuck: false,
-            woken: false,
-            rests: false,
             committing: false,
             dead: false,
             counters: Counters::default(),
@@ -249,6 +253,13 @@ impl DmZoned {
         self.wants_reclaim(plan);
     }
 
+    /// Pauses have nothing more to begin.
+    fn end_pauses(&mut self) {
+        if !self.options.all_pauses {
+            self.pauses = Pauses::Over;
+        }
+    }
+
     /// Nothing can be read or written any more.
     fn give_up(&mut self, ticket: Ticket, plan: &mut MemberPlan) {
         self.works.remove(ticket);
@@ -272,14 +283,16 @@ impl Array for DmZoned {
         match work {
             _ if self.dead => plan.refuse(ticket, Refusal::Lost),
             Work::Host(r) => {
-                self.rests |= self.woken && !self.options.all_pauses;
+                if self.pauses == Pauses::Used {
+                    self.end_pauses();
+                }
                 self.start_host(ticket, r, plan);
                 self.wants_reclaim(plan);
             }
             Work::Job(job) => match Task::of(*job) {
                 Some(Task::Reclaim(_)) => {
                     self.start_reclaim(ticket, plan);
-                    if self.reclaim.is_none() {
+                    if matches!(self.reclaiming, Reclaiming::No) {
                         self.go_on(plan);
                     }
                 }
@@ -325,12 +338,12 @@ impl Array for DmZoned {
 
     fn wake_at(&self, idle: Option<SimTime>) -> Option<SimTime> {
         let few = (self.table.free_random.len() as u64) < self.options.high;
-        let waits = few && !self.stuck && !self.rests && self.can_reclaim();
+        let waits = few && !self.stuck && self.pauses != Pauses::Over && self.can_reclaim();
         idle.filter(|_| waits).map(|at| at + self.options.idle)
     }
 
     fn wake(&mut self, plan: &mut MemberPlan) {
-        self.woken = true;
+        self.pauses = Pauses::Used;
         self.queue_reclaim(plan);
     }
 

@@ -43,9 +43,9 @@ enum Step {
 /// A reclaim under way.
 #[derive(Clone, Debug)]
 pub(super) struct Reclaim {
-    pub chunk: u64,
+    chunk: u64,
     /// A write waits for its end.
-    pub wanted: bool,
+    wanted: bool,
     way: Way,
     from: u32,
     to: u32,
@@ -56,13 +56,33 @@ pub(super) struct Reclaim {
     run: Range<u64>,
 }
 
+/// Reclaim, of which there is one at a time.
+#[derive(Clone, Debug)]
+pub(super) enum Reclaiming {
+    No,
+    /// Its job has not begun.
+    Queued,
+    Running(Reclaim),
+}
+
 impl DmZoned {
+    /// Whether a chunk is being reclaimed. A write that finds it so waits, and the reclaim ends as soon as it can.
+    pub(super) fn awaits_reclaim(&mut self, chunk: u64) -> bool {
+        match &mut self.reclaiming {
+            Reclaiming::Running(reclaim) if reclaim.chunk == chunk => {
+                reclaim.wanted = true;
+                true
+            }
+            _ => false,
+        }
+    }
+
     /// Has a reclaim begin where a write found few random zones free, or works wait for one. Chunks that are being written cannot be reclaimed: the
     /// end of these writes asks again.
     pub(super) fn wants_reclaim(&mut self, plan: &mut MemberPlan) {
         self.few &= self.few_are_free();
         if self.can_reclaim() && (self.few || self.zones_wanted()) && self.victim().is_some() {
-            self.rests = !self.options.all_pauses;
+            self.end_pauses();
             self.queue_reclaim(plan);
         }
     }
@@ -74,7 +94,7 @@ impl DmZoned {
     /// Whether one may begin: one at a time, and none before the last one's metadata are written.
     pub(super) fn can_reclaim(&self) -> bool {
         let used = self.table.free_random.len() < self.table.shape.random().len();
-        used && self.reclaim.is_none() && !self.queued && !self.committing && !self.dead
+        used && matches!(self.reclaiming, Reclaiming::No) && !self.committing && !self.dead
     }
 
     fn zones_wanted(&self) -> bool {
@@ -82,7 +102,7 @@ impl DmZoned {
     }
 
     pub(super) fn queue_reclaim(&mut self, plan: &mut MemberPlan) {
-        self.queued = true;
+        self.reclaiming = Reclaiming::Queued;
         plan.job(Task::Reclaim(0));
     }
 
@@ -113,7 +133,7 @@ impl DmZoned {
     }
 
     pub(super) fn start_reclaim(&mut self, ticket: Ticket, plan: &mut MemberPlan) {
-        self.queued = false;
+        self.reclaiming = Reclaiming::No;
         let victim = self.victim();
         self.stuck = victim.is_none();
         let Some(Candidate { chunk, way, .. }) = victim else { return plan.end(ticket) };
@@ -143,7 +163,8 @@ impl DmZoned {
 
     /// A step of a reclaim is done: what comes next. A write that waits ends it between two runs.
     pub(super) fn reclaimed(&mut self, ticket: Ticket, plan: &mut MemberPlan) {
-        let Some(mut reclaim) = self.reclaim.take() else { return plan.end(ticket) };
+        let now = std::mem::replace(&mut self.reclaiming, Reclaiming::No);
+        let Reclaiming::Running(mut reclaim) = now else { return plan.end(ticket) };
         match reclaim.step {
             Step::Gap => self.read_part(ticket, reclaim, plan),
             Step::Read => self.write_part(ticket, reclaim, plan),
@@ -219,7 +240,7 @@ impl DmZoned {
     }
 
     fn under_way(&mut self, ticket: Ticket, reclaim: Reclaim) {
-        self.reclaim = Some(reclaim);
+        self.reclaiming = Reclaiming::Running(reclaim);
         self.works.put(ticket, Doing::Reclaiming);
     }
 

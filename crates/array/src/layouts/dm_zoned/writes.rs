@@ -84,8 +84,7 @@ impl DmZoned {
         }
         let mut wait = None;
         for piece in std::mem::take(&mut writing.left) {
-            if let Some(reclaim) = self.reclaim.as_mut().filter(|r| r.chunk == piece.chunk) {
-                reclaim.wanted = true;
+            if self.awaits_reclaim(piece.chunk) {
                 wait = Some(Wait::Reclaim);
             } else if let Some(zone) = self.place(piece.chunk, &outward(&piece.blocks), plan) {
                 self.writing.insert(piece.chunk);
@@ -168,8 +167,7 @@ impl DmZoned {
         }
         for piece in std::mem::take(&mut writing.left) {
             let Piece { chunk, blocks, .. } = piece.clone();
-            if let Some(reclaim) = self.reclaim.as_mut().filter(|r| r.chunk == chunk) {
-                reclaim.wanted = true;
+            if self.awaits_reclaim(chunk) {
                 writing.left.push_back(piece);
             } else if self.table.chunk(chunk) != Chunk::default() {
                 self.change_and_settle(&Change::Discarded { chunk, blocks }, chunk, plan);
