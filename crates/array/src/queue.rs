@@ -5,7 +5,7 @@
 //! requests that overlap.
 
 use crate::{ArrayObserver, MemberId, MemberOp, MemberPlan, Ticket};
-use smrlab_drive::{Drive, Observer, OpDone, ScheduledDrive, Served, TimedPlan};
+use smrlab_drive::{Buffered, Drive, Observer, OpDone, ScheduledDrive, Served, TimedPlan};
 use smrlab_stl::{Facts, HostRequest, Pause, Refusal};
 use smrlab_units::SimTime;
 use std::collections::{BTreeMap, VecDeque};
@@ -301,27 +301,15 @@ impl<O: ArrayObserver> Observer for Sink<'_, O> {
         Ok(())
     }
 
-    fn accepted(
-        &mut self,
-        member: MemberId,
-        came: SimTime,
-        request: &HostRequest,
-        served: &Served,
-    ) -> Result<(), O::Error> {
-        self.answered_at(request.id, served, (None, 0));
-        self.watch.accepted(member, came, request, served)
+    fn accepted(&mut self, write: &Buffered<'_>) -> Result<(), O::Error> {
+        self.answered_at(write.request.id, &write.served, (None, 0));
+        self.watch.accepted(write)
     }
 
-    fn answered(
-        &mut self,
-        member: MemberId,
-        came: SimTime,
-        both: (&HostRequest, &HostRequest),
-        served: &Served,
-    ) -> Result<(), O::Error> {
-        self.answered_at(both.0.id, served, (None, 0));
-        self.known.sent.remove(&both.0.id);
-        self.watch.answered(member, came, both, served)
+    fn answered(&mut self, read: &Buffered<'_>, write: &HostRequest) -> Result<(), O::Error> {
+        self.answered_at(read.request.id, &read.served, (None, 0));
+        self.known.sent.remove(&read.request.id);
+        self.watch.answered(read, write)
     }
 
     fn background(&mut self, step: &TimedPlan<'_>) -> Result<(), O::Error> {

@@ -5,7 +5,7 @@
 
 use crate::error::{DeviceError, Result};
 use crate::table::{Next, Requests, Server};
-use smrlab_drive::{MemberId, Observer, ScheduledDrive, Served, TimedPlan};
+use smrlab_drive::{Buffered, Observer, ScheduledDrive, TimedPlan};
 use smrlab_stl::{HostBuffer, HostRequest, Outcome};
 use smrlab_units::{HostOp, SimTime};
 
@@ -77,19 +77,14 @@ impl<C: MovesBytes> Observer for Call<'_, '_, C> {
         Ok(())
     }
 
-    fn accepted(&mut self, _: MemberId, _: SimTime, request: &HostRequest, served: &Served) -> Result<()> {
-        self.requests.needs(request.id);
-        self.requests.answer(request.id, Ok(served.ack));
+    fn accepted(&mut self, write: &Buffered<'_>) -> Result<()> {
+        self.requests.needs(write.request.id);
+        self.requests.answer(write.request.id, Ok(write.served.ack));
         Ok(())
     }
 
-    fn answered(
-        &mut self,
-        _: MemberId,
-        _: SimTime,
-        (request, write): (&HostRequest, &HostRequest),
-        served: &Served,
-    ) -> Result<()> {
+    fn answered(&mut self, read: &Buffered<'_>, write: &HostRequest) -> Result<()> {
+        let &Buffered { request, served, .. } = read;
         let done = match self.requests.bring(request, write) {
             true => Ok(served.ack),
             false => Err(DeviceError::input("what was to be read from the drive's buffer is not there")),

@@ -61,6 +61,19 @@ impl OpDone<'_> {
     }
 }
 
+/// A request that a drive's buffer did without the medium.
+#[derive(Clone, Copy, Debug)]
+pub struct Buffered<'a> {
+    /// The drive.
+    pub member: MemberId,
+    /// When it came.
+    pub came: SimTime,
+    /// What was asked.
+    pub request: &'a HostRequest,
+    /// When it was done.
+    pub served: Served,
+}
+
 /// Is told what drives do.
 pub trait Observer {
     /// What keeps the caller from going on.
@@ -110,13 +123,7 @@ pub trait Observer {
     ///
     /// # Errors
     /// What keeps the caller from going on.
-    fn accepted(
-        &mut self,
-        _member: MemberId,
-        _came: SimTime,
-        _request: &HostRequest,
-        _served: &Served,
-    ) -> Result<(), Self::Error> {
+    fn accepted(&mut self, _write: &Buffered<'_>) -> Result<(), Self::Error> {
         Ok(())
     }
 
@@ -125,13 +132,7 @@ pub trait Observer {
     ///
     /// # Errors
     /// What keeps the caller from going on.
-    fn answered(
-        &mut self,
-        _member: MemberId,
-        _came: SimTime,
-        (_read, _write): (&HostRequest, &HostRequest),
-        _served: &Served,
-    ) -> Result<(), Self::Error> {
+    fn answered(&mut self, _read: &Buffered<'_>, _write: &HostRequest) -> Result<(), Self::Error> {
         Ok(())
     }
 

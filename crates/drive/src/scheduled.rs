@@ -10,7 +10,7 @@
 use crate::buffer::DriveBuffer;
 use crate::sched::{Chosen, Policy, View};
 use crate::waiting::{Came, Concern, WaitingList, affected};
-use crate::{Drive, Observer, Served};
+use crate::{Buffered, Drive, Observer, Served};
 use smrlab_stl::HostRequest;
 use smrlab_units::{HostOp, SimTime};
 
@@ -178,7 +178,7 @@ impl ScheduledDrive {
                 self.waiting.admit(place, *request, Some(served), &self.drive);
                 self.accepted.0 += 1;
                 self.accepted.1 += request.blocks.0;
-                watch.accepted(self.drive.member(), came, request, &served).map(|()| Some(served))
+                watch.accepted(&self.buffered(came, request, served)).map(|()| Some(served))
             }
             HostOp::Read => {
                 let held = self.drive.holds(now, request);
@@ -188,9 +188,7 @@ impl ScheduledDrive {
                 match self.waiting.concerns(request) {
                     Concern::Whole(write) => {
                         let served = self.drive.answer(now, request);
-                        watch
-                            .answered(self.drive.member(), came, (request, &write), &served)
-                            .map(|()| Some(served))
+                        watch.answered(&self.buffered(came, request, served), &write).map(|()| Some(served))
                     }
                     Concern::Nothing if held => {
                         self.dispatch(now, (came, request), How::AtOnce, watch).map(Some)
@@ -200,6 +198,10 @@ impl ScheduledDrive {
             }
             _ => Ok(None),
         }
+    }
+
+    fn buffered<'a>(&self, came: SimTime, request: &'a HostRequest, served: Served) -> Buffered<'a> {
+        Buffered { member: self.drive.member(), came, request, served }
     }
 
     /// Whether the buffer takes a write now.
@@ -321,7 +323,7 @@ impl ScheduledDrive {
         self.waiting.accepted(w.seq, served);
         self.accepted.0 += 1;
         self.accepted.1 += w.request.blocks.0;
-        watch.accepted(self.drive.member(), w.arrival, &w.request, &served).map(|()| Some(served))
+        watch.accepted(&self.buffered(w.arrival, &w.request, served)).map(|()| Some(served))
     }
 
     /// Has the scheduler choose, and the drive do that; `None`: a write that was acknowledged before.

@@ -6,7 +6,7 @@ use crate::metrics::{Metrics, Work};
 use crate::spent::Spent;
 use crate::verify::Verify;
 use smrlab_array::{ArrayObserver, Done, MemberId, MemberOp, MemberPlan, Ticket};
-use smrlab_drive::{Observer, OpDone, Served, TimedPlan};
+use smrlab_drive::{Buffered, Observer, OpDone, Served, TimedPlan};
 use smrlab_stl::{Counted, Facts, HostRequest, Pause, Refusal};
 use smrlab_units::{HostOp, SimTime};
 
@@ -177,29 +177,24 @@ impl<const EXTRAS: bool> Observer for Watch<EXTRAS> {
         Ok(())
     }
 
-    fn accepted(&mut self, member: MemberId, _: SimTime, request: &HostRequest, _: &Served) -> Result<()> {
+    fn accepted(&mut self, write: &Buffered<'_>) -> Result<()> {
         if let Some(verify) = &mut self.verify {
-            verify.accepted(member, request);
+            verify.accepted(write.member, write.request);
         }
         Ok(())
     }
 
-    fn answered(
-        &mut self,
-        member: MemberId,
-        came: SimTime,
-        (read, write): (&HostRequest, &HostRequest),
-        served: &Served,
-    ) -> Result<()> {
+    fn answered(&mut self, read: &Buffered<'_>, write: &HostRequest) -> Result<()> {
+        let &Buffered { member, came, request, ref served } = read;
         if let Some(verify) = &mut self.verify {
-            verify.answered(member, read, write)?;
+            verify.answered(member, request, write)?;
         }
         if let Some(member) = self.members.get_mut(member.at()) {
-            member.counted(came, read, served, Work::default());
+            member.counted(came, request, served, Work::default());
             return Ok(());
         }
-        self.total.counted(came, read, served, Work::default());
-        self.log(came, read, served, None)
+        self.total.counted(came, request, served, Work::default());
+        self.log(came, request, served, None)
     }
 
     fn background(&mut self, step: &TimedPlan<'_>) -> Result<()> {

@@ -7,7 +7,7 @@
 use crate::harness::{BYTES, new_data, random_request};
 use crate::volatile::print;
 use crate::{Digest, Harness, PlainMedium};
-use smrlab_drive::{MemberId, Observer, ScheduledDrive, Served, TimedPlan, Wanted, assemble};
+use smrlab_drive::{Buffered, Observer, ScheduledDrive, TimedPlan, Wanted, assemble};
 use smrlab_stl::registry::build_as;
 use smrlab_stl::{BuildContext, Dir, Executor, HostBuffer, HostRequest, LayerEntry, Plan, Record, Step};
 use smrlab_units::problems::Problems;
@@ -129,25 +129,14 @@ impl Observer for Bench {
         Ok(())
     }
 
-    fn accepted(
-        &mut self,
-        _: MemberId,
-        _: SimTime,
-        r: &HostRequest,
-        served: &Served,
-    ) -> Result<(), Infallible> {
-        self.pending.push(*r);
-        self.acks.insert(r.id, served.ack);
+    fn accepted(&mut self, write: &Buffered<'_>) -> Result<(), Infallible> {
+        self.pending.push(*write.request);
+        self.acks.insert(write.request.id, write.served.ack);
         Ok(())
     }
 
-    fn answered(
-        &mut self,
-        _: MemberId,
-        _: SimTime,
-        (r, from): (&HostRequest, &HostRequest),
-        _: &Served,
-    ) -> Result<(), Infallible> {
+    fn answered(&mut self, read: &Buffered<'_>, from: &HostRequest) -> Result<(), Infallible> {
+        let r = read.request;
         assert!(self.pending.iter().any(|p| p == from), "{}: {from:?} is not in the buffer", self.text);
         // Each block as the accepted write that was sent last has it (one before it may have waited longer for room), or as the
         // medium does where none has.

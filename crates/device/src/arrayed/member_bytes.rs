@@ -12,7 +12,7 @@ use smrlab_array::plan::Outcome;
 use smrlab_array::{
     ArrayObserver, Chosen, Done, End, MemberId, MemberOp, MemberPlan, OpPart, Staging, Ticket,
 };
-use smrlab_drive::{Observer, Served, TimedPlan};
+use smrlab_drive::{Buffered, Observer, TimedPlan};
 use smrlab_stl::{Cause, HostBuffer, HostRequest, Refusal};
 use smrlab_units::{HostOp, SimTime};
 use std::collections::BTreeMap;
@@ -213,10 +213,8 @@ impl Observer for MemberBytes {
 
     fn answered(
         &mut self,
-        member: MemberId,
-        _: SimTime,
-        (read, write): (&HostRequest, &HostRequest),
-        _: &Served,
+        &Buffered { member, request: read, .. }: &Buffered<'_>,
+        write: &HostRequest,
     ) -> std::result::Result<(), Infallible> {
         let Some(Sent { op, parts, .. }) = self.sent.remove(&(member, read.id)) else { return Ok(()) };
         match self.sent.get(&(member, write.id)).map(|sent| part(&sent.data, write, read).to_vec()) {

@@ -1,9 +1,9 @@
 //! What is told of a drive, and the second one that tells the same.
 
 use super::made_up::{Item, Script};
+use crate::TimedPlan;
 use crate::buffer::tests::naive::Naive;
-use crate::events::{MemberId, Observer, OpDone};
-use crate::{Served, TimedPlan};
+use crate::events::{Buffered, MemberId, Observer, OpDone};
 use smrlab_stl::{Cause, Facts, HostRequest, Pause, StepEnd};
 use smrlab_units::{Dir, HostOp, Pba, SimTime};
 use std::convert::Infallible;
@@ -36,24 +36,14 @@ impl Observer for Told {
         Ok(())
     }
 
-    fn accepted(
-        &mut self,
-        _: MemberId,
-        came: SimTime,
-        r: &HostRequest,
-        s: &Served,
-    ) -> Result<(), Infallible> {
+    fn accepted(&mut self, write: &Buffered<'_>) -> Result<(), Infallible> {
+        let Buffered { came, request: r, served: s, .. } = write;
         self.0.push(format!("accepted {} came {} {} {}", r.id, came.0, s.start.0, s.ack.0));
         Ok(())
     }
 
-    fn answered(
-        &mut self,
-        _: MemberId,
-        came: SimTime,
-        (r, w): (&HostRequest, &HostRequest),
-        s: &Served,
-    ) -> Result<(), Infallible> {
+    fn answered(&mut self, read: &Buffered<'_>, w: &HostRequest) -> Result<(), Infallible> {
+        let Buffered { came, request: r, served: s, .. } = read;
         self.0.push(format!("answered {} from {} came {} {} {}", r.id, w.id, came.0, s.start.0, s.ack.0));
         Ok(())
     }

@@ -4,7 +4,9 @@
 mod presets;
 mod queued;
 
-use smrlab_drive::{MemberId, Observer, OpDone, ScheduledDrive, Served, TimedPlan, Wanted, assemble};
+use smrlab_drive::{
+    Buffered, MemberId, Observer, OpDone, ScheduledDrive, Served, TimedPlan, Wanted, assemble,
+};
 use smrlab_stl::{Dir, Facts, HostRequest};
 use smrlab_units::problems::Problems;
 use smrlab_units::rng::Rng;
@@ -54,27 +56,15 @@ impl Observer for Seen {
         Ok(())
     }
 
-    fn accepted(
-        &mut self,
-        _: MemberId,
-        _: SimTime,
-        r: &HostRequest,
-        served: &Served,
-    ) -> Result<(), Infallible> {
-        self.accepted.push((r.id, *served));
+    fn accepted(&mut self, write: &Buffered<'_>) -> Result<(), Infallible> {
+        self.accepted.push((write.request.id, write.served));
         Ok(())
     }
 
-    fn answered(
-        &mut self,
-        _: MemberId,
-        _: SimTime,
-        (r, write): (&HostRequest, &HostRequest),
-        served: &Served,
-    ) -> Result<(), Infallible> {
-        let (has, asked) = (write.span(), r.span());
+    fn answered(&mut self, read: &Buffered<'_>, write: &HostRequest) -> Result<(), Infallible> {
+        let (has, asked) = (write.span(), read.request.span());
         assert!(write.op == HostOp::Write && has.start <= asked.start && asked.end <= has.end);
-        self.answered.push((r.id, *served));
+        self.answered.push((read.request.id, read.served));
         Ok(())
     }
 

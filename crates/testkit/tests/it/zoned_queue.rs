@@ -3,7 +3,7 @@
 //! last promise.
 
 use crate::zones_model::{BLOCK, Model, Zone, read_zone, same_zones};
-use smrlab_drive::{MemberId, Observer, ScheduledDrive, Served, TimedPlan, Wanted, assemble};
+use smrlab_drive::{Buffered, Observer, ScheduledDrive, TimedPlan, Wanted, assemble};
 use smrlab_stl::{BuildContext, Dir, Executor, HostBuffer, HostRequest, Plan, Record, Step, zones_of};
 use smrlab_testkit::{PlainMedium, Rng};
 use smrlab_units::problems::Problems;
@@ -126,24 +126,13 @@ impl Observer for Bench {
         Ok(())
     }
 
-    fn accepted(
-        &mut self,
-        _: MemberId,
-        _: SimTime,
-        r: &HostRequest,
-        served: &Served,
-    ) -> Result<(), Infallible> {
-        self.acks.insert(r.id, served.ack);
+    fn accepted(&mut self, write: &Buffered<'_>) -> Result<(), Infallible> {
+        self.acks.insert(write.request.id, write.served.ack);
         Ok(())
     }
 
-    fn answered(
-        &mut self,
-        _: MemberId,
-        _: SimTime,
-        (r, from): (&HostRequest, &HostRequest),
-        _: &Served,
-    ) -> Result<(), Infallible> {
+    fn answered(&mut self, read: &Buffered<'_>, from: &HostRequest) -> Result<(), Infallible> {
+        let r = read.request;
         let at = (r.lba.0 - from.lba.0) as usize * BLOCK;
         let held = &self.data[&from.id][at..][..self.data[&r.id].len()];
         assert!(held == self.data[&r.id], "{}: {r:?} is answered with something else", self.layer);

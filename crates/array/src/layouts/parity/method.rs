@@ -7,7 +7,7 @@ use std::ops::Range;
 /// How the new parities of a segment come about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
-    /// RowRead data of the chunks that are written, and the old parities.
+    /// Old data of the chunks that are written, and the old parities.
     Modify,
     /// The chunks that are not written.
     Reconstruct,
