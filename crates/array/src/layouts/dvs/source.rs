@@ -63,7 +63,7 @@ impl Source<'_> {
     }
 
     /// A live chunk of this disk and row, or else of the first row behind it that has one, that is not taken.
-    pub fn filler(&self, disk: u64, row: u64, taken: impl Fn(u64) -> bool) -> Option<u64> {
+    pub(super) fn filler(&self, disk: u64, row: u64, taken: impl Fn(u64) -> bool) -> Option<u64> {
         let (n, logical) = (self.shape.disks - 1, self.shape.logical);
         let all = (0..logical + n).map(|i| (row * n + i) % (logical.div_ceil(n) * n));
         let mut own = all.filter(|l| *l < logical && self.shape.home(*l) == disk);
