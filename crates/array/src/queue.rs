@@ -112,6 +112,7 @@ impl Queue {
 
     /// Has the drive do a request, which comes at `now`; answers when it does, and why it refuses it if it does. `None`: that is known
     /// later.
+    #[inline]
     pub(crate) fn ask<O: ArrayObserver>(
         &mut self,
         now: SimTime,
@@ -204,7 +205,8 @@ struct UntilDeath<'a, O> {
 impl<O: ArrayObserver> Observer for UntilDeath<'_, O> {
     type Error = O::Error;
 
-    #[inline]
+    // In its place, as where nobody stands between: every operation of an array's drives passes here.
+    #[inline(always)]
     fn op(&mut self, done: &OpDone<'_>) {
         if done.end <= self.until {
             self.watch.op(done);
@@ -217,7 +219,7 @@ impl<O: ArrayObserver> Observer for UntilDeath<'_, O> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn dispatched(
         &mut self,
         came: SimTime,
