@@ -171,6 +171,8 @@ fn a_state_takes_the_place_of_states_alone() {
 fn an_action_is_of_one_zone() {
     let device = in_memory("zoned,zone=16KiB,conventional=0%", None);
     (0..3).for_each(|i| device.write(i * 16384, &[7; 4096], false).unwrap());
+    device.zone(ZoneAction::Reset, Some(Lba(32))).unwrap();
+    device.write(16384, &[7; 4096], false).unwrap();
     device.zone(ZoneAction::Reset, Some(Lba(32 + 5))).unwrap();
     device.fail_zone(Lba(64 + 5), ZoneCondition::ReadOnly).unwrap();
     let told = device.events.after(0).pop().unwrap();
