@@ -15,6 +15,11 @@ use smrlab_trace::{AddressSpace, Filter, Mix, OpenContext, Pipeline, Steps, Trac
 use smrlab_units::problems::Problems;
 use smrlab_units::spec::{Kind, Param, SpecError, Values, split_item};
 use smrlab_units::{Blocks, SimTime, parse_time};
+use std::fs::File;
+use std::io::{ErrorKind, Read};
+
+/// Bytes of a drive file, at most: one with a list of all defects has some megabytes.
+const LONGEST: u64 = 64 << 20;
 
 /// An array that can be started; its first drive is the run's own.
 pub struct ArrayRun {
@@ -91,12 +96,16 @@ fn arrivals(text: &str) -> Result<(Arrivals, String), SpecError> {
     }
 }
 
-/// The text of a drive file.
+/// The text of a drive file; a device that has no end is none.
 pub(crate) fn read_drive(path: &str) -> Result<String, String> {
-    std::fs::read_to_string(path).map_err(|e| match e.kind() {
-        std::io::ErrorKind::NotFound => "there is no such file".to_owned(),
-        _ => e.to_string(),
-    })
+    let mut text = String::new();
+    let read = File::open(path).and_then(|file| file.take(LONGEST + 1).read_to_string(&mut text));
+    match read {
+        Ok(n) if n as u64 > LONGEST => Err(format!("no drive file: longer than {} MiB", LONGEST >> 20)),
+        Ok(_) => Ok(text),
+        Err(e) if e.kind() == ErrorKind::NotFound => Err("there is no such file".to_owned()),
+        Err(e) => Err(e.to_string()),
+    }
 }
 
 /// Checks everything, builds the layer, and spells out the defaults.
@@ -371,4 +380,13 @@ pub fn traces(given: &Spec) -> Result<impl TraceSource + use<>> {
     let steps = steps(&spec, host, None, &mut faults);
     faults.finish().map_err(RunError::Spec)?;
     Ok(Pipeline::new(opened(&spec, host)?, steps)?)
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn a_drive_file_has_an_end() {
+        assert_eq!(super::read_drive("/dev/zero").unwrap_err(), "no drive file: longer than 64 MiB");
+        assert_eq!(super::read_drive("/dev/null").unwrap(), "");
+    }
 }
