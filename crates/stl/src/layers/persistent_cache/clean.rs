@@ -43,9 +43,7 @@ pub(super) struct Job {
     pub scratch: usize,
     pub tracks_before: u64,
     pub steps: Vec<SubStep>,
-    /// The packets that these collect, each with the offset in the band at which it counts, ascending: that of its last block.
-    pub counted: Vec<(u32, u64)>,
-    /// It is that of its first block: bands taken by 0.2.0 and before.
+    /// Its packets count at their first blocks, and not at their last ones: bands taken by 0.2.0 and before.
     pub by_first: bool,
     /// Sub-steps done.
     pub done: usize,
@@ -72,22 +70,31 @@ impl Job {
         self.taken.iter().map(|e| e.blocks).sum()
     }
 
-    /// Says where each packet counts, in a band that begins at `base`.
-    fn count_packets(&mut self, base: u64) {
-        self.counted.clear();
-        if self.by_first {
-            self.counted.extend(self.taken.iter().map(|e| (e.packet, e.lba - base)));
-        } else {
-            self.counted.extend(self.taken.iter().rev().map(|e| (e.packet, e.lba + e.blocks - 1 - base)));
+    /// Where in a band that begins at `base` one of its packets counts.
+    pub(super) fn counts_at(&self, packet: u32, base: u64) -> Option<u64> {
+        let mut parts = self.taken.iter().filter(|e| e.packet == packet);
+        match self.by_first {
+            true => parts.next().map(|e| e.lba - base),
+            false => parts.next_back().map(|e| e.lba + e.blocks - 1 - base),
         }
-        self.counted.sort_by_key(|&(packet, _)| packet);
-        self.counted.dedup_by_key(|&mut (packet, _)| packet);
-        self.counted.sort_unstable_by_key(|&(_, at)| at);
+    }
+
+    /// Where all of them count, ascending.
+    fn counted(&self, base: u64) -> Vec<u64> {
+        let mut all: Vec<_> = match self.by_first {
+            true => self.taken.iter().map(|e| (e.packet, e.lba - base)).collect(),
+            false => self.taken.iter().rev().map(|e| (e.packet, e.lba + e.blocks - 1 - base)).collect(),
+        };
+        all.sort_by_key(|&(packet, _)| packet);
+        all.dedup_by_key(|&mut (packet, _)| packet);
+        let mut places: Vec<u64> = all.into_iter().map(|(_, at)| at).collect();
+        places.sort_unstable();
+        places
     }
 
     /// Adds the sub-step that collects the packets that count at `part`, if there are any.
-    fn collect(&mut self, part: Range<u64>, each: SimTime) {
-        let before = |end| self.counted.partition_point(|&(_, at)| at < end);
+    fn collect(&mut self, counted: &[u64], part: Range<u64>, each: SimTime) {
+        let before = |end| counted.partition_point(|at| *at < end);
         let packets = (before(part.end) - before(part.start)) as u64;
         if packets > 0 {
             self.steps.push(SubStep { work: Work::Collect(part), time: SimTime(each.0 * packets) });
@@ -165,10 +172,10 @@ impl PersistentCache {
         let lowest = self.lowest(job);
         let tracks = place.blocks.div_ceil(place.track) - lowest / place.track;
         job.tracks = tracks;
-        job.count_packets(self.layout.host(job.band).start);
+        let counted = job.counted(self.layout.host(job.band).start);
         let (mut from, mut passed) = (0, lowest / place.track);
         if self.o.whole_bands && job.blocks() == place.blocks {
-            job.collect(0..place.blocks, self.o.collect);
+            job.collect(&counted, 0..place.blocks, self.o.collect);
             let time = self.layout.turns(tracks, 1) + way;
             return job.steps.push(SubStep { work: Work::Home(0..place.blocks), time });
         }
@@ -194,7 +201,7 @@ impl PersistentCache {
             passed += p.tracks;
             for (part, end, n) in parts {
                 let to = if job.by_first { part.end } else { end };
-                job.collect(from..to, self.o.collect);
+                job.collect(&counted, from..to, self.o.collect);
                 from = to;
                 if n > 0 {
                     let time = self.layout.turns(n, self.layout.track);
@@ -440,13 +447,14 @@ mod tests {
     fn a_packet_counts_once_at_its_last_block_or_as_it_was_at_its_first() {
         let extent = |lba, blocks, packet| Extent { lba, blocks, packet, at: 0 };
         let taken = vec![extent(100, 4, 5), extent(110, 10, 7), extent(190, 5, 5)];
-        for (by_first, counted, parts) in
-            [(false, vec![(7, 19), (5, 94)], [1, 1]), (true, vec![(5, 0), (7, 10)], [2, 0])]
-        {
+        for (by_first, places, parts) in [(false, [19, 94], [1, 1]), (true, [0, 10], [2, 0])] {
             let mut job = Job { taken: taken.clone(), by_first, ..Job::default() };
-            job.count_packets(100);
-            assert_eq!(job.counted, counted);
-            [0..50, 50..100].into_iter().for_each(|part| job.collect(part, SimTime(10)));
+            let counted = job.counted(100);
+            assert_eq!(counted, places);
+            let mut each = [5, 7].map(|packet| job.counts_at(packet, 100).unwrap());
+            each.sort_unstable();
+            assert_eq!((each, job.counts_at(6, 100)), (places, None));
+            [0..50, 50..100].into_iter().for_each(|part| job.collect(&counted, part, SimTime(10)));
             let times: Vec<u64> = job.steps.iter().map(|s| s.time.0 / 10).collect();
             assert_eq!(times, parts.into_iter().filter(|n| *n > 0).collect::<Vec<u64>>());
         }

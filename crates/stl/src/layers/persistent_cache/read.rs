@@ -161,7 +161,8 @@ impl PersistentCache {
     fn collecting(&self, span: Range<u64>) -> bool {
         let Some(job) = self.jobs.front() else { return false };
         let Some(Work::Collect(part)) = job.steps.get(job.done).map(|s| &s.work) else { return false };
-        let counts_here = |packet| job.counted.iter().any(|c| c.0 == packet && part.contains(&c.1));
+        let base = self.layout.host(job.band).start;
+        let counts_here = |packet| job.counts_at(packet, base).is_some_and(|at| part.contains(&at));
         let mut at = span.start;
         let behind = job.taken.partition_point(|e| e.lba + e.blocks <= span.start);
         for e in job.taken[behind..].iter().take_while(|e| e.lba < span.end) {
