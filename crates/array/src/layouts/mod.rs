@@ -16,6 +16,7 @@ pub mod raid4s;
 pub mod raid5;
 pub mod raid6;
 mod rebuild;
+mod segments;
 pub mod single;
 pub mod spanning;
 pub mod striped;

@@ -2,6 +2,7 @@
 
 use super::shape::{Shape, home};
 use super::victim::Seen;
+use crate::layouts::segments::ChunkPlace;
 use smrlab_blockmap::prefetch;
 
 /// What a cell of a stripe holds.
@@ -47,15 +48,6 @@ impl Cell {
             lcn => Holds::Chunk(lcn),
         }
     }
-}
-
-/// Where a chunk is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ChunkPlace {
-    /// The disk.
-    pub disk: u64,
-    /// Index in its segment.
-    pub at: u64,
 }
 
 /// In the map: a chunk is nowhere.
@@ -222,10 +214,13 @@ impl Group {
         })
     }
 
-    /// The stripe that has something at this place.
-    pub fn stripe_at(&self, place: ChunkPlace) -> Option<Vec<Cell>> {
-        let there = |c: &Cell| u64::from(c.at) == place.at && c.holds() != Holds::Nothing;
-        self.stripes().find(|s| there(&s[place.disk as usize]))
+    /// Where that stripe is that has something at this place.
+    pub fn stripe_at(&self, place: ChunkPlace) -> Option<Vec<ChunkPlace>> {
+        let of = |stripe: Vec<Cell>| -> Vec<ChunkPlace> {
+            let written = (0..).zip(stripe).filter(|(_, cell)| cell.holds() != Holds::Nothing);
+            written.map(|(disk, cell)| ChunkPlace { disk, at: u64::from(cell.at) }).collect()
+        };
+        self.stripes().map(of).find(|places| places.contains(&place))
     }
 
     /// How many of them.

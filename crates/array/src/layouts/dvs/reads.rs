@@ -25,11 +25,11 @@ impl Dvs {
                 plan.deliver(ticket, Blocks(host), Blocks(n), &[]);
                 continue;
             };
-            if source.is_there(place.disk) {
-                let at = place.at * self.shape.chunk + blocks.start;
-                let lba = Lba(self.shape.start(group) + at);
-                let own = HostRequest { lba, blocks: Blocks(n), ..*r };
-                let member = MemberId(place.disk as u32);
+            let segments = source.segments();
+            if segments.has(place) {
+                let from = segments.blocks(place, &blocks);
+                let own = HostRequest { lba: Lba(from.start), blocks: Blocks(n), ..*r };
+                let member = MemberId(from.disk as u32);
                 plan.ask(ticket, member, own, |p| p.push(Blocks(n), End::Host(Blocks(host))));
                 continue;
             }

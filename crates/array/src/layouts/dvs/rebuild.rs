@@ -1,10 +1,10 @@
 //! Deaths and replacements: a lost disk's segments are made from the stripe table, obsolete members included.
 
 use super::Dvs;
-use super::group::{ChunkPlace, Holds};
 use super::operation::{Operation, RebuildOp};
 use crate::layouts::chunks::{SlotRead, Slots};
 use crate::layouts::rebuild::{Order, Rebuild};
+use crate::layouts::segments::ChunkPlace;
 use crate::{MemberId, MemberPlan, Term, Ticket};
 use smrlab_stl::{Cause, HostRequest};
 use smrlab_units::{Blocks, HostOp, Lba, SimTime};
@@ -81,13 +81,11 @@ impl Dvs {
         plan.ask(ticket, MemberId(disk as u32), request, |out| {
             for at in 0..n {
                 let stripe = tables.stripe_at(ChunkPlace { disk, at }).unwrap_or_default();
-                let others = (0..)
-                    .zip(stripe)
-                    .filter(|(other, cell)| *other != disk && cell.holds() != Holds::Nothing);
+                let others = stripe.into_iter().filter(|other| other.disk != disk);
                 let terms: Vec<Term> = others
-                    .filter_map(|(other, cell)| {
-                        let slot = sources.iter().position(|read| read.disk == other)?;
-                        Some(Term::slot(slot as u32, Blocks(u64::from(cell.at) * chunk)))
+                    .filter_map(|other| {
+                        let slot = sources.iter().position(|read| read.disk == other.disk)?;
+                        Some(Term::slot(slot as u32, Blocks(other.at * chunk)))
                     })
                     .collect();
                 let end = out.sum(&terms);

@@ -1,5 +1,7 @@
 //! The shape of groups, and of the zone that has their tables.
 
+use crate::layouts::disks::Disks;
+use crate::layouts::segments::Segments;
 use smrlab_units::{BLOCK_BYTES, SimTime};
 
 /// The shape of all groups.
@@ -25,6 +27,13 @@ impl Shape {
     pub fn start(&self, group: u64) -> u64 {
         let behind = self.zone.filter(|z| group >= z.first).map_or(0, |z| z.groups);
         (group + behind) * self.length * self.chunk
+    }
+
+    /// A group's segments, each of them one unit of rebuilding.
+    #[inline]
+    pub(super) fn segments<'a>(&self, group: u64, disks: &'a Disks) -> Segments<'a> {
+        let (start, chunk, unit) = (self.start(group), self.chunk, self.length);
+        Segments { disks, start, chunk, first_unit: group, unit }
     }
 
     /// The disk on which a logical chunk always is: that of a left-asymmetric RAID-5.

@@ -1,9 +1,10 @@
 //! What the chunks of a group hold, and where it is read from: the disk, or the rest of the stripe where that is dead.
 
-use super::group::{ChunkPlace, Group, Holds};
+use super::group::Group;
 use super::shape::Shape;
-use crate::layouts::chunks::{Chunk, Lost, Old, SlotRead, Slots};
+use crate::layouts::chunks::{Chunk, Lost, Old, Slots};
 use crate::layouts::disks::Disks;
+use crate::layouts::segments::{ChunkPlace, Segments};
 use std::ops::Range;
 
 /// A group that was written.
@@ -25,31 +26,17 @@ impl Source<'_> {
         self.disks.has(disk, self.group)
     }
 
+    /// The segments that have it.
+    pub fn segments(&self) -> Segments<'_> {
+        self.shape.segments(self.group, self.disks)
+    }
+
     /// Reads blocks `range` of the chunk at a place, or of what it can be made from.
     ///
     /// # Errors
     /// Too many disks are dead.
     pub fn read(&self, place: ChunkPlace, range: Range<u64>, slots: &mut Slots) -> Result<Old, Lost> {
-        let first = slots.reads.len() as u32;
-        let mut read = |p: ChunkPlace| {
-            let start = self.shape.start(self.group) + p.at * self.shape.chunk + range.start;
-            slots.reads.push(SlotRead { disk: p.disk, start, blocks: range.end - range.start });
-        };
-        if self.is_there(place.disk) {
-            read(place);
-        } else {
-            let stripe = self.tables.stripe_at(place).ok_or(Lost)?;
-            let others = (0..)
-                .zip(&stripe)
-                .filter(|(disk, cell)| *disk != place.disk && cell.holds() != Holds::Nothing);
-            for (disk, cell) in others {
-                if !self.is_there(disk) {
-                    return Err(Lost);
-                }
-                read(ChunkPlace { disk, at: u64::from(cell.at) });
-            }
-        }
-        Ok(Old { slots: first..slots.reads.len() as u32, from: range.start })
+        self.segments().read(place, || self.tables.stripe_at(place), &range, slots)
     }
 
     /// Reads a live chunk, to write it again.

@@ -2,7 +2,7 @@
 
 use super::FullStripe;
 use super::work::{Operation, Purpose, Stage, Wanted, ask};
-use crate::layouts::chunks::{Lost, LostPiece, SlotRead};
+use crate::layouts::chunks::{Lost, LostPiece};
 use crate::{End, MemberPlan, Ticket};
 use smrlab_stl::{Cause, HostRequest};
 use smrlab_units::Blocks;
@@ -40,23 +40,19 @@ impl FullStripe {
         let mut direct = Vec::new();
         for (lcn, blocks, host) in self.chunks(r.span()) {
             let (host, n) = (Blocks(host), Blocks(blocks.end - blocks.start));
-            let Some(place) = self.table.place(lcn) else {
+            let Some(cell) = self.table.place(lcn) else {
                 plan.deliver(ticket, host, n, &[]);
                 continue;
             };
-            let group = u64::from(place.group);
-            let cell = self.table.group(group).and_then(|g| g.stripe(place.stripe).nth(place.disk as usize));
-            let at = u64::from(cell.ok_or(Lost)?.at);
-            if self.has(u64::from(place.disk), group, at) {
-                self.pin(op, group);
-                let start = self.shape.start(group) + at * self.shape.chunk + blocks.start;
-                let from = SlotRead { disk: u64::from(place.disk), start, blocks: n.0 };
+            let (group, place) = (u64::from(cell.group), self.place(cell)?);
+            let segments = self.segments(group);
+            if segments.has(place) {
+                let from = segments.blocks(place, &blocks);
                 direct.push(Wanted { from, to: End::Host(host) });
+                self.pin(op, group);
                 continue;
             }
-            let first = op.reads.len() as u32;
-            self.read_chunk(op, place, &blocks)?;
-            let slots = first..op.reads.len() as u32;
+            let slots = self.read_chunk(op, cell, &blocks)?.slots;
             op.missing.push(LostPiece { host, blocks: n, slots });
         }
         ask(ticket, r, direct, plan);

@@ -2,10 +2,9 @@
 
 use super::FullStripe;
 use super::records::Event;
-use super::table::Cell;
 use super::work::{Operation, Purpose, Stage};
-use crate::layouts::chunks::SlotRead;
 use crate::layouts::rebuild::{Order, Rebuild};
+use crate::layouts::segments::ChunkPlace;
 use crate::{Change as _, MemberId, MemberPlan, Records, Term, Ticket};
 use smrlab_stl::{Cause, HostRequest};
 use smrlab_units::{Blocks, HostOp, Lba, SimTime};
@@ -49,19 +48,14 @@ impl FullStripe {
             self.operations.put(ticket, op);
             return self.parked.push_back(ticket);
         }
-        let base = self.shape.start(group);
-        for (_, cells) in self.stripes_at(group, target, &places) {
-            for (disk, cell) in (0..).zip(cells).filter(|(disk, c)| *disk != target && c.is_written()) {
-                if !self.has(disk, group, u64::from(cell.at)) {
-                    self.disks.give_up(plan);
-                    return plan.end(ticket);
-                }
-                let start = base + u64::from(cell.at) * self.shape.chunk;
-                op.reads.push(SlotRead { disk, start, blocks: self.shape.chunk });
-            }
+        let (segments, chunk) = (self.segments(group), 0..self.shape.chunk);
+        let mut stripes = self.stripes_at(group, target, &places).into_values();
+        if stripes.try_for_each(|s| segments.read_others(target, s, &chunk, &mut op.slots)).is_err() {
+            self.disks.give_up(plan);
+            return plan.end(ticket);
         }
         self.pin(&mut op, group);
-        if op.reads.is_empty() {
+        if op.slots.reads.is_empty() {
             return self.write_rebuilt(ticket, op, unit, plan);
         }
         let like = HostRequest::new(HostOp::Read, Lba(0), Blocks(0)).because(Cause::Rebuild);
@@ -70,13 +64,12 @@ impl FullStripe {
     }
 
     /// The stripes that have something on a disk at these places.
-    fn stripes_at(&self, group: u64, disk: u64, places: &Range<u64>) -> BTreeMap<u64, Vec<Cell>> {
+    fn stripes_at(&self, group: u64, disk: u64, places: &Range<u64>) -> BTreeMap<u64, Vec<ChunkPlace>> {
         let Some(group) = self.table.group(group) else { return BTreeMap::new() };
-        let there = group.stripes().filter_map(|words| {
-            let own = Cell::of(words[disk as usize]);
-            let at = u64::from(own.at);
-            (own.is_written() && places.contains(&at))
-                .then(|| (at, words.iter().map(|w| Cell::of(*w)).collect()))
+        let there = (0..group.stripes().len() as u32).filter_map(|stripe| {
+            let of = group.places(stripe);
+            let own = of.clone().find(|p| p.disk == disk && places.contains(&p.at))?;
+            Some((own.at, of.collect()))
         });
         there.collect()
     }
@@ -110,8 +103,8 @@ impl FullStripe {
         let mut slots = 0..;
         plan.ask(ticket, MemberId(target as u32), write, |out| {
             for at in places {
-                let cells = stripes.get(&at).map_or(&[][..], Vec::as_slice);
-                let others = (0..).zip(cells).filter(|(disk, c)| *disk != target && c.is_written());
+                let stripe = stripes.get(&at).into_iter().flatten();
+                let others = stripe.filter(|other| other.disk != target);
                 let own = others.zip(&mut slots).map(|(_, slot)| Term::slot(slot, Blocks::ZERO));
                 let terms: Vec<Term> = own.collect();
                 let end = out.sum(&terms);

@@ -1,5 +1,7 @@
 //! The shape of segments, and how much of them the host sees.
 
+use crate::layouts::disks::Disks;
+use crate::layouts::segments::Segments;
 use std::ops::Range;
 
 /// Free groups that the host leaves to the collector: it fills one while it empties another, and a lost or replaced drive costs it one.
@@ -52,15 +54,16 @@ impl Shape {
         group * self.spacing
     }
 
+    /// A group's segments.
+    #[inline]
+    pub(super) fn segments<'a>(&self, group: u64, disks: &'a Disks) -> Segments<'a> {
+        let (start, first_unit) = (self.start(group), self.units_of(group).start);
+        Segments { disks, start, chunk: self.chunk, first_unit, unit: self.unit }
+    }
+
     /// Units of rebuilding in a segment.
     pub(super) fn units(&self) -> u64 {
         self.length.div_ceil(self.unit)
-    }
-
-    /// The unit that has a place of a group's segment.
-    #[inline]
-    pub(super) fn unit_of(&self, group: u64, at: u64) -> u64 {
-        group * self.units() + at / self.unit
     }
 
     /// The units of a group.

@@ -1,6 +1,7 @@
 //! Where everything is: the map from chunks to cells of stripes, the groups that have these, and which groups are free.
 
 use super::shape::{FEW, LEFT, Shape};
+use crate::layouts::segments::ChunkPlace;
 use std::collections::BTreeSet;
 use std::ops::Range;
 
@@ -107,8 +108,14 @@ impl Group {
         self.cells[first..first + self.disks].iter().map(|w| Cell::of(*w))
     }
 
+    /// Where they are.
+    pub(super) fn places(&self, stripe: u32) -> impl Iterator<Item = ChunkPlace> + Clone {
+        let written = (0..).zip(self.stripe(stripe)).filter(|(_, cell)| cell.is_written());
+        written.map(|(disk, cell)| ChunkPlace { disk, at: u64::from(cell.at) })
+    }
+
     /// All of them.
-    pub(super) fn stripes(&self) -> impl Iterator<Item = &[u64]> {
+    pub(super) fn stripes(&self) -> impl ExactSizeIterator<Item = &[u64]> {
         self.cells.chunks(self.disks)
     }
 }

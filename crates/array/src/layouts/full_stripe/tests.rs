@@ -26,9 +26,9 @@ fn the_host_sees_what_can_always_be_collected() {
     let shape = shape(3, 5, 12);
     assert_eq!((shape.kept(), LEFT), (7, 3));
     assert_eq!((shape.logical, shape.logical(0.5)), (30, 15));
-    // Units of 2 places: 3 of a segment; place 4 of group 2 is in the last of its.
+    // Units of 2 places: 3 of a segment, those of group 2 from the sixth on.
     let shape = Shape { unit: 2, ..shape };
-    assert_eq!((shape.units(), shape.unit_of(2, 4)), (3, 8));
+    assert_eq!((shape.units(), shape.units_of(2)), (3, 6..9));
     assert_eq!((shape.locked(), Shape { chunk: 200, ..shape }.locked()), (64, 1));
 }
 

@@ -2,7 +2,8 @@
 
 use super::FullStripe;
 use super::table::{Stripe, StripeCell};
-use crate::layouts::chunks::{Chunk, Lost, LostPiece, Old, SlotRead, numbers};
+use crate::layouts::chunks::{Chunk, Lost, LostPiece, Old, SlotRead, Slots, numbers};
+use crate::layouts::segments::{ChunkPlace, Segments};
 use crate::{End, MemberId, MemberPlan, Ticket};
 use smrlab_stl::HostRequest;
 use smrlab_units::{Blocks, HostOp, Lba};
@@ -52,8 +53,8 @@ pub(super) struct Operation {
     pub(super) chunks: Vec<Chunk>,
     /// See above.
     pub(super) stripes: Vec<Stripe>,
-    /// Reads, one slot each.
-    pub(super) reads: Vec<SlotRead>,
+    /// What is read for them.
+    pub(super) slots: Slots,
     /// Of a read: what is put together at the end.
     pub(super) missing: Vec<LostPiece>,
     /// Groups that must stay as they are.
@@ -70,7 +71,7 @@ impl Operation {
             left: VecDeque::new(),
             chunks: Vec::new(),
             stripes: Vec::new(),
-            reads: Vec::new(),
+            slots: Slots::default(),
             missing: Vec::new(),
             pins: Vec::new(),
         }
@@ -116,7 +117,7 @@ impl FullStripe {
         op: &Operation,
         plan: &mut MemberPlan,
     ) {
-        let slots = (0..).zip(&op.reads);
+        let slots = (0..).zip(&op.slots.reads);
         let wanted =
             slots.map(|(slot, from)| Wanted { from: *from, to: End::Slot(slot, Blocks::ZERO) }).collect();
         ask(ticket, like, wanted, plan);
@@ -130,41 +131,28 @@ impl FullStripe {
         }
     }
 
-    /// Whether a disk holds its part of a place in a group.
-    pub(super) fn has(&self, disk: u64, group: u64, at: u64) -> bool {
-        self.disks.has(disk, self.shape.unit_of(group, at))
+    /// The segments of a group.
+    pub(super) fn segments(&self, group: u64) -> Segments<'_> {
+        self.shape.segments(group, &self.disks)
     }
 
-    /// Reads blocks of the chunk that is at `place`, or of what it can be made from.
+    /// Where the current version of a chunk is on the disks.
+    pub(super) fn place(&self, cell: StripeCell) -> Result<ChunkPlace, Lost> {
+        let group = self.table.group(u64::from(cell.group)).ok_or(Lost)?;
+        group.places(cell.stripe).find(|p| p.disk == u64::from(cell.disk)).ok_or(Lost)
+    }
+
+    /// Reads blocks of the chunk in a cell, or of what it can be made from.
     pub(super) fn read_chunk(
         &mut self,
         op: &mut Operation,
-        place: StripeCell,
+        cell: StripeCell,
         range: &Range<u64>,
     ) -> Result<Old, Lost> {
-        let (group, first) = (u64::from(place.group), op.reads.len() as u32);
+        let group = u64::from(cell.group);
         self.pin(op, group);
-        let tables = self.table.group(group).ok_or(Lost)?;
-        let base = self.shape.start(group) + range.start;
-        let read = |disk: u64, at: u32| SlotRead {
-            disk,
-            start: base + u64::from(at) * self.shape.chunk,
-            blocks: range.end - range.start,
-        };
-        let cells: Vec<_> = (0..).zip(tables.stripe(place.stripe)).filter(|(_, c)| c.is_written()).collect();
-        let own = |(disk, _): &&(u64, _)| *disk == u64::from(place.disk);
-        let (disk, cell) = *cells.iter().find(own).ok_or(Lost)?;
-        if self.has(disk, group, u64::from(cell.at)) {
-            op.reads.push(read(disk, cell.at));
-        } else {
-            for (disk, cell) in cells.into_iter().filter(|c| !own(&c)) {
-                if !self.has(disk, group, u64::from(cell.at)) {
-                    return Err(Lost);
-                }
-                op.reads.push(read(disk, cell.at));
-            }
-        }
-        Ok(Old { slots: first..op.reads.len() as u32, from: range.start })
+        let stripe = || Some(self.table.group(group)?.places(cell.stripe));
+        self.segments(group).read(self.place(cell)?, stripe, range, &mut op.slots)
     }
 
     /// A work is over.

@@ -5,6 +5,7 @@ use super::table::{Cell, Holds, Opened, Stream, Stripe};
 use super::work::{Operation, Purpose, Stage};
 use super::{FullStripe, Stripes, Task};
 use crate::layouts::chunks::{Chunk, Lost, missing, pieces};
+use crate::layouts::segments::ChunkPlace;
 use crate::plan::Parts;
 use crate::{Array as _, End, MemberId, MemberPlan, Ticket};
 use smrlab_stl::{Cause, HostRequest, Refusal};
@@ -89,7 +90,7 @@ impl FullStripe {
 
     /// Reads what a work has to read, or writes at once.
     pub(super) fn first_phase(&mut self, ticket: Ticket, op: Operation, why: Cause, plan: &mut MemberPlan) {
-        if op.reads.is_empty() {
+        if op.slots.reads.is_empty() {
             return self.write(ticket, op, plan);
         }
         let like = HostRequest::new(HostOp::Read, Lba(0), Blocks(0)).because(why);
@@ -182,7 +183,7 @@ impl FullStripe {
                     Holds::Pad => Cause::Fill,
                     Holds::Chunk(_) | Holds::Dead => own,
                 };
-                let there = self.has(disk, stripe.group, u64::from(cell.at));
+                let there = self.segments(stripe.group).has(ChunkPlace { disk, at: u64::from(cell.at) });
                 there.then_some(Written { stripe, cell, why })
             });
             let cells: Vec<Written<'_>> = cells.collect();
