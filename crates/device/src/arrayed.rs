@@ -208,10 +208,7 @@ impl Arrayed {
             let Some(drive) = drive(&state.event_loop, disk).filter(|_| state.bytes.broken.is_none()) else {
                 continue;
             };
-            let records = |out: &mut dyn FnMut(u32, [u64; 3])| {
-                drive.layer().checkpoint(&mut |r| out(r.tag, r.words));
-            };
-            let begun = medium.begin_checkpoint(anyway, &records)?;
+            let begun = medium.begin_checkpoint(anyway, &|out| drive.layer().checkpoint(out))?;
             drop(state);
             begun.map_or(Ok(()), Begun::finish)?;
         }
@@ -332,9 +329,7 @@ impl Engine for Arrayed {
         }
         let mut state = self.table.lock();
         // What was recorded meanwhile is not covered.
-        if let (Some(ledger), Some(upto)) = (&self.ledger, upto)
-            && ledger.position().0 == upto.0
-        {
+        if self.ledger.as_ref().is_some_and(|ledger| ledger.is_durable()) {
             state.event_loop.durable();
         }
         for (disk, medium, before) in disks {

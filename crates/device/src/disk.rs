@@ -57,7 +57,7 @@ impl Opened {
         }
         self.drive.mechanics.rest_at(Pba(state.head));
         self.records = state.records.iter().copied().chain(more).collect();
-        self.medium.keep_all(&self.records)
+        self.medium.keep(&self.records)
     }
 
     /// The drive at work as a member of an array, its layer brought to where the records say it was.

@@ -152,7 +152,7 @@ impl Layered {
         if gap || !layer.fail_zone(zone, condition, &mut plan) {
             return Err(DeviceError::input(format!("block {} is in no zone with a write pointer", zone.0)));
         }
-        plan.records().iter().try_for_each(|(_, r)| self.medium.keep(r.tag, r.words))
+        self.medium.keep(plan.records().iter().map(|(_, record)| record))
     }
 
     /// Notes that the host writes blocks: once, so that who writes the same again waits for no log.
@@ -161,7 +161,7 @@ impl Layered {
         if written.insert(blocks.clone()) == 0 {
             return Ok(());
         }
-        self.medium.keep(tag::HOST, [blocks.start, blocks.end, 0])
+        self.medium.keep(&[written_by_host(&blocks)])
     }
 
     /// The drive with nothing in its buffer that is not on the medium, unless a write that failed has stopped the device.
@@ -184,14 +184,19 @@ impl Layered {
             return Ok(());
         }
         let written = self.written.lock();
-        let records = |out: &mut dyn FnMut(u32, [u64; 3])| {
-            server.scheduled.drive().layer().checkpoint(&mut |r| out(r.tag, r.words));
-            written.runs().for_each(|r| out(tag::HOST, [r.start, r.end, 0]));
+        let records = |out: &mut dyn FnMut(Record)| {
+            server.scheduled.drive().layer().checkpoint(out);
+            written.runs().for_each(|run| out(written_by_host(&run)));
         };
         let begun = self.medium.begin_checkpoint(anyway, &records)?;
         drop((written, server));
         begun.map_or(Ok(()), Begun::finish)
     }
+}
+
+/// That the host wrote these blocks.
+pub(crate) fn written_by_host(blocks: &Range<u64>) -> Record {
+    Record { tag: tag::HOST, words: [blocks.start, blocks.end, 0] }
 }
 
 impl Engine for Layered {

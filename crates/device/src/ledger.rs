@@ -5,10 +5,11 @@
 
 use crate::changes::{Assembly, entries};
 use crate::entry::Entry;
-use crate::error::{DeviceError, Result};
+use crate::error::Result;
 use crate::log::Log;
 use crate::scan::Position;
 use crate::store::header::StoreDir;
+use crate::synced::Synced;
 use parking_lot::Mutex;
 use smrlab_array::{Records, Stop};
 
@@ -36,25 +37,15 @@ pub(crate) struct Found {
 
 struct OpenLog {
     log: Log,
-    /// Records so far, and those of them that are durable.
-    kept: u64,
-    durable: u64,
     /// The newest word of it is that disks are written, and some were since [`rest`](Ledger::rest) was called last.
     at_work: bool,
     lately: bool,
 }
 
-impl OpenLog {
-    fn append(&mut self, entry: Entry) -> Result<()> {
-        self.log.append(entry)?;
-        self.kept += 1;
-        Ok(())
-    }
-}
-
 /// See the [module](self).
 pub(crate) struct Ledger {
     state: Mutex<OpenLog>,
+    synced: Synced,
     /// Locked for as long as it is used.
     _dir: StoreDir,
 }
@@ -81,8 +72,8 @@ impl Ledger {
             true if at_work => Stop::Killed,
             _ => Stop::Orderly,
         };
-        let state = OpenLog { log, kept: 0, durable: 0, at_work, lately: false };
-        Ok((Self { state: Mutex::new(state), _dir: dir }, found))
+        let state = Mutex::new(OpenLog { log, at_work, lately: false });
+        Ok((Self { state, synced: Synced::default(), _dir: dir }, found))
     }
 
     /// A server begins, and all that is on the disks is durable: what a killed server left in the ledger becomes so by this.
@@ -120,7 +111,7 @@ impl Ledger {
         state.lately = true;
         if !state.at_work {
             state.at_work = true;
-            state.append(Entry { tag: AT_WORK, words: [0; 3] })?;
+            state.log.append(Entry { tag: AT_WORK, words: [0; 3] })?;
         }
         Ok(())
     }
@@ -134,18 +125,14 @@ impl Ledger {
         let still = !std::mem::take(&mut state.lately);
         if state.at_work && still {
             state.at_work = false;
-            state.append(Entry { tag: AT_REST, words: [0; 3] })?;
+            state.log.append(Entry { tag: AT_REST, words: [0; 3] })?;
         }
         Ok(())
     }
 
     fn note(&self, tag: u32) -> Result<()> {
-        self.append(Entry { tag, words: [0; 3] })?;
+        self.state.lock().log.append(Entry { tag, words: [0; 3] })?;
         self.sync(self.position())
-    }
-
-    fn append(&self, entry: Entry) -> Result<()> {
-        self.state.lock().append(entry)
     }
 
     /// Keeps records of the array that hold together: a server that is killed in the middle of it leaves none of them.
@@ -153,37 +140,31 @@ impl Ledger {
     /// # Errors
     /// When the disk is full.
     pub(crate) fn keep(&self, records: &Records) -> Result<()> {
-        let mut state = self.state.lock();
-        state.log.append_all(&entries(records))?;
-        state.kept += records.len() as u64;
-        Ok(())
+        self.state.lock().log.append_all(entries(records).into_iter())
     }
 
     /// What was kept so far, for [`sync`](Self::sync).
-    pub(crate) fn position(&self) -> (u64, Position) {
-        let state = self.state.lock();
-        (state.kept, state.log.position())
+    pub(crate) fn position(&self) -> Position {
+        self.state.lock().log.position()
     }
 
     /// Makes durable what was kept up to a position; what it refers to must be.
     ///
     /// # Errors
-    /// What the operating system answers.
-    pub(crate) fn sync(&self, (kept, upto): (u64, Position)) -> Result<()> {
-        let mut state = self.state.lock();
-        if state.durable >= kept {
-            return Ok(());
-        }
-        state.log.mark(upto)?;
-        state.log.file().sync_data().map_err(|e| DeviceError::io("making the array's log durable", &e))?;
-        state.durable = kept;
-        Ok(())
+    /// What the operating system answers; every later call fails then, because what was still to be written may be gone.
+    pub(crate) fn sync(&self, upto: Position) -> Result<()> {
+        let mark = || self.state.lock().log.mark(upto);
+        self.synced.reach(upto, || mark()?.sync()).map(drop)
+    }
+
+    /// Whether all that was kept is durable.
+    pub(crate) fn is_durable(&self) -> bool {
+        self.synced.covers(self.position())
     }
 
     /// Whether a checkpoint is due.
     pub(crate) fn wants_checkpoint(&self, anyway: bool) -> bool {
-        let state = self.state.lock();
-        state.log.wants_checkpoint() || (anyway && !state.log.is_empty())
+        self.state.lock().log.wants_checkpoint(anyway)
     }
 
     /// Writes `records` in the place of all that was kept, while nothing changes the array.

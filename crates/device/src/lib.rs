@@ -34,6 +34,7 @@ pub mod scan;
 pub mod shingle;
 pub mod stats;
 pub mod store;
+pub(crate) mod synced;
 pub(crate) mod table;
 pub mod tag;
 pub mod tracks;

@@ -94,7 +94,7 @@ impl Log {
     /// When the disk is full: the record is not there then.
     #[inline]
     pub fn append(&mut self, entry: Entry) -> Result<()> {
-        self.append_all(&[entry])
+        self.append_all([entry].into_iter())
     }
 
     /// Appends records that hold together: a process that ends in the middle of it leaves none of them.
@@ -102,15 +102,18 @@ impl Log {
     /// # Errors
     /// When the disk is full: none is there then.
     #[inline]
-    pub fn append_all(&mut self, entries: &[Entry]) -> Result<()> {
-        let end = self.len + entries.len() as u64;
+    pub fn append_all(
+        &mut self,
+        entries: impl DoubleEndedIterator<Item = Entry> + ExactSizeIterator,
+    ) -> Result<()> {
+        let (start, end) = (self.len, self.len + entries.len() as u64);
         if end as usize * ENTRY > self.map.len() {
             self.map = grown(&self.file, end, self.map.len() as u64)
                 .map_err(|e| DeviceError::io(format!("extending the log in {}", self.dir.display()), &e))?;
         }
         // Backwards: whoever reads the log ends where a record is missing, and the first one comes last.
-        for (i, entry) in entries.iter().enumerate().rev() {
-            let index = self.len + i as u64;
+        for (i, entry) in entries.enumerate().rev() {
+            let index = start + i as u64;
             let bytes = entry.encode(salt(self.id, self.epoch, index));
             compiler_fence(Ordering::Release);
             // SAFETY: within the mapping, whose space on disk was taken when it grew; nobody else writes to it.
@@ -120,7 +123,7 @@ impl Log {
             }
         }
         self.len = end;
-        self.used |= !entries.is_empty();
+        self.used |= start < end;
         Ok(())
     }
 
@@ -134,16 +137,16 @@ impl Log {
         Position { epoch: self.epoch, index: self.len }
     }
 
-    /// Notes that all records before `upto` are durable together with the data to which they refer. The note itself is so
-    /// when the log's files were synced.
+    /// Notes that all records before `upto` are durable together with the data to which they refer; the note itself is so, and says
+    /// something, once it is [synced](Marked::sync).
     ///
     /// # Errors
     /// As [`append`](Self::append).
-    pub fn mark(&mut self, upto: Position) -> Result<()> {
-        let used = self.used;
+    pub fn mark(&mut self, upto: Position) -> Result<Marked> {
+        let (used, alone) = (self.used, self.position() == upto);
         self.append(mark(upto))?;
         self.used = used;
-        Ok(())
+        Ok(Marked { file: self.file.clone(), upto: if alone { self.position() } else { upto } })
     }
 
     /// The file to sync so that all records so far are durable; may be synced without holding any lock.
@@ -151,9 +154,10 @@ impl Log {
         self.file.clone()
     }
 
-    /// Whether the log has grown so long that a checkpoint would be read faster.
-    pub fn wants_checkpoint(&self) -> bool {
-        self.len * ENTRY as u64 > (2 * self.checkpoint_bytes).clamp(ENOUGH, MOST)
+    /// Whether a checkpoint is due: the log has grown so long that one would be read faster, or there is anything in it and `anyway`.
+    pub fn wants_checkpoint(&self, anyway: bool) -> bool {
+        let long = self.len * ENTRY as u64 > (2 * self.checkpoint_bytes).clamp(ENOUGH, MOST);
+        long || (anyway && self.used)
     }
 
     /// Whether there is anything that a checkpoint would take up.
@@ -219,6 +223,24 @@ fn discard_older(dir: &Path, epoch: u64) {
         for n in numbers(dir, stem).unwrap_or_default().into_iter().filter(|n| *n < epoch) {
             let _ = fs::remove_file(dir.join(format!("{stem}.{n}")));
         }
+    }
+}
+
+/// A log that says up to where it is durable, which is so once it is synced.
+#[must_use]
+pub struct Marked {
+    file: Arc<File>,
+    upto: Position,
+}
+
+impl Marked {
+    /// Makes it so, holding no lock; logs before this one were synced when it was begun. Answers up to where all is durable now.
+    ///
+    /// # Errors
+    /// What the operating system answers.
+    pub fn sync(self) -> Result<Position> {
+        self.file.sync_data().map_err(|e| DeviceError::io("making the log durable", &e))?;
+        Ok(self.upto)
     }
 }
 
@@ -301,7 +323,7 @@ mod tests {
             log.checkpoint_bytes = before;
             let wants = [due, due + ENTRY as u64].map(|bytes| {
                 log.len = bytes / ENTRY as u64;
-                log.wants_checkpoint()
+                log.wants_checkpoint(false)
             });
             assert_eq!(wants, [false, true], "{before}");
         }

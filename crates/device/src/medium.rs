@@ -10,13 +10,13 @@ use crate::error::{DeviceError, Result};
 use crate::faults::{Fate, Faults};
 use crate::log::Log;
 use crate::run_map::WriteRun;
-use crate::scan::Position;
 use crate::shingle::{Piece, Shingle};
 use crate::store::Store;
+use crate::synced::Synced;
 use crate::tag;
 use parking_lot::{Mutex, RwLock};
 use serde::{Deserialize, Serialize};
-use smrlab_stl::WritePart;
+use smrlab_stl::{Record, WritePart};
 use smrlab_units::{BLOCK_BYTES, SimTime};
 use std::cell::RefCell;
 use std::ops::Range;
@@ -77,14 +77,6 @@ struct ShingleLog {
     log: Option<Log>,
 }
 
-/// What is known to be durable; locked while more becomes so, so that flushes that come meanwhile share the next one.
-#[derive(Default)]
-struct Durable {
-    upto: Position,
-    /// Once the system could not write something, nobody knows what else it forgot.
-    failed: Option<DeviceError>,
-}
-
 /// See the [module](self). Positions and lengths are in blocks of 512 bytes.
 pub struct Medium {
     state: RwLock<ShingleLog>,
@@ -93,7 +85,7 @@ pub struct Medium {
     errors: bool,
     plain: bool,
     logged: bool,
-    durable: Mutex<Durable>,
+    synced: Synced,
     /// Held by whoever makes a checkpoint.
     alone: Mutex<()>,
     /// What was broken on purpose.
@@ -104,8 +96,8 @@ thread_local! {
     static PIECES: RefCell<Vec<Piece>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Hands out what a layer keeps: tags and words.
-pub type MoreRecords<'a> = dyn Fn(&mut dyn FnMut(u32, [u64; 3])) + 'a;
+/// Hands out what a layer keeps.
+pub type MoreRecords<'a> = dyn Fn(&mut dyn FnMut(Record)) + 'a;
 
 /// What destruction looks like to a reader.
 #[derive(Clone, Copy, Debug)]
@@ -122,8 +114,8 @@ impl Medium {
         let (plain, logged) = (shingle.plain(), log.is_some());
         let Reading { mode, errors } = reading;
         let state = RwLock::new(ShingleLog { shingle, log });
-        let (durable, alone, faults) = Default::default();
-        Self { state, store, mode, errors, plain, logged, durable, alone, faults }
+        let (synced, alone, faults) = Default::default();
+        Self { state, store, mode, errors, plain, logged, synced, alone, faults }
     }
 
     /// Reads blocks from `start`; answers with the first destroyed one, if any.

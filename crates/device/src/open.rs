@@ -5,19 +5,18 @@ use crate::config::{Config, StoreKind, Timing};
 use crate::disk::{RAW, drive, opened};
 use crate::engine::Engine;
 use crate::error::{DeviceError, Result};
-use crate::layered::Layered;
+use crate::layered::{Layered, written_by_host};
 use crate::ledger::{Found, Ledger};
 use crate::machine::Machine;
 use crate::members::Members;
 use crate::raw::Raw;
 use crate::stats::Events;
 use crate::store::header::{Header, StoreDir, fresh_id};
-use crate::tag;
 use crate::tracks::Tracks;
 use smrlab_array::stack::BELOW;
 use smrlab_array::{ArrayContext, Chosen};
 use smrlab_drive::{Assembled, SavedState, ScheduledDrive};
-use smrlab_stl::{Record, zones_of};
+use smrlab_stl::zones_of;
 use smrlab_units::spec::split_item;
 use std::ops::Deref;
 use std::sync::Arc;
@@ -68,7 +67,7 @@ pub(crate) fn served(config: &Config, host: Machine, events: &Arc<Events>) -> Re
         && let Some(state) = &config.from_state
     {
         let state = aged_state(state, config, &opened.drive)?;
-        let written = state.written.iter().map(|r| Record { tag: tag::HOST, words: [r.start, r.end, 0] });
+        let written = state.written.iter().map(written_by_host);
         opened.begin(&state, written)?;
     }
     if raw {

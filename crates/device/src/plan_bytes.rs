@@ -121,7 +121,7 @@ impl Bytes {
         for step in plan.walk() {
             match step {
                 // A step that was given up changes nothing: its records are void.
-                Step::Record(record) if whole => self.medium.keep(record.tag, record.words)?,
+                Step::Record(record) if whole => self.medium.keep([record])?,
                 Step::Fence => self.media.fences += u64::from(self.medium.sync()?),
                 Step::Op(id, _) => {
                     if id.0 as usize == ops {

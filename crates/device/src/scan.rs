@@ -190,7 +190,7 @@ mod tests {
         let upto = log.position();
         // Arrived while the data were being synced.
         write(&mut log, 3..5);
-        log.mark(upto).unwrap();
+        log.mark(upto).unwrap().sync().unwrap();
         write(&mut log, 5..6);
         drop(log);
         assert_eq!(open(&dir, 1).1, [0, 1, 2, 3, 4, 5]);
@@ -204,14 +204,14 @@ mod tests {
         assert_eq!(held, [0, 1, 2]);
         write(&mut log, 20..21);
         let upto = log.position();
-        log.mark(upto).unwrap();
+        log.mark(upto).unwrap().sync().unwrap();
         drop(log);
         assert_eq!(open(&dir, 4).1, [0, 1, 2, 20]);
     }
 
     fn together(log: &mut Log, numbers: std::ops::Range<u64>) {
         let entries: Vec<_> = numbers.map(|n| Entry { tag: 7, words: [n, 0, 0] }).collect();
-        log.append_all(&entries).unwrap();
+        log.append_all(entries.into_iter()).unwrap();
     }
 
     #[test]
@@ -265,7 +265,7 @@ mod tests {
         // The checkpoint is never written.
         let _checkpoint = log.rotate(6).unwrap();
         write(&mut log, 6..8);
-        log.mark(early).unwrap();
+        log.mark(early).unwrap().sync().unwrap();
         assert_eq!(open(&dir, 1).1, [0, 1, 2, 3, 4, 5, 6, 7]);
         assert_eq!(open(&dir, 2).1, [0, 1, 2, 3]);
         let (mut log, _) = open(&dir, 2);

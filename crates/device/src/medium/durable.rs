@@ -3,7 +3,7 @@
 use super::{BATCH, Medium, MoreRecords, ShingleLog};
 use crate::entry::Entry;
 use crate::error::{DeviceError, Result};
-use crate::log::{Checkpoint, Log};
+use crate::log::{Checkpoint, Log, Marked};
 use crate::run_map::WriteRun;
 use crate::scan::Position;
 use crate::tag;
@@ -18,22 +18,7 @@ impl Medium {
     /// What the operating system answers; every later call fails then, because what it had yet to write may be gone.
     pub fn sync(&self) -> Result<bool> {
         let Some(wanted) = self.position() else { return Ok(false) };
-        let mut durable = self.durable.lock();
-        if let Some(e) = &durable.failed {
-            return Err(e.clone());
-        }
-        if durable.upto >= wanted {
-            return Ok(false);
-        }
-        match self.sync_all() {
-            Ok(upto) => durable.upto = upto,
-            Err(e) => {
-                let text = format!("an earlier flush failed ({e}): start the device again");
-                durable.failed = Some(DeviceError::new(libc::EIO, text));
-                return Err(e);
-            }
-        }
-        Ok(true)
+        self.synced.reach(wanted, || self.sync_all())
     }
 
     fn position(&self) -> Option<Position> {
@@ -42,44 +27,23 @@ impl Medium {
 
     /// Answers up to where everything is durable now.
     fn sync_all(&self) -> Result<Position> {
-        let mut upto = self.position().unwrap_or_default();
+        let upto = self.position().unwrap_or_default();
         self.store.sync()?;
-        let current = match &mut self.state.write().log {
-            Some(log) => {
-                let alone = log.position() == upto;
-                log.mark(upto)?;
-                if alone {
-                    upto = log.position();
-                }
-                Some(log.file())
-            }
-            None => None,
-        };
-        // Logs before this one were synced when it was begun.
-        if let Some(file) = current {
-            file.sync_data().map_err(|e| DeviceError::io("making the log durable", &e))?;
-        }
-        Ok(upto)
+        let marked = self.state.write().log.as_mut().map(|log| log.mark(upto)).transpose()?;
+        marked.map_or(Ok(upto), Marked::sync)
     }
 
-    /// Keeps a record of the layer: it survives the process at once and the machine after [`sync`](Self::sync).
+    /// Keeps records of the layer: they survive the process at once and the machine after [`sync`](Self::sync). They hold together: a
+    /// process that ends in the middle of it leaves none of them.
     ///
     /// # Errors
     /// When the disk is full.
-    pub fn keep(&self, tag: u32, words: [u64; 3]) -> Result<()> {
+    pub fn keep<'a, I>(&self, records: I) -> Result<()>
+    where
+        I: IntoIterator<Item = &'a Record, IntoIter: DoubleEndedIterator + ExactSizeIterator>,
+    {
         match &mut self.state.write().log {
-            Some(log) => log.append(Entry { tag: tag::LAYER | tag, words }),
-            None => Ok(()),
-        }
-    }
-
-    /// Keeps records that hold together: a process that ends in the middle of it leaves none of them.
-    ///
-    /// # Errors
-    /// When the disk is full.
-    pub fn keep_all(&self, records: &[Record]) -> Result<()> {
-        match &mut self.state.write().log {
-            Some(log) => log.append_all(&records.iter().map(Entry::from).collect::<Vec<_>>()),
+            Some(log) => log.append_all(records.into_iter().map(Entry::from)),
             None => Ok(()),
         }
     }
@@ -101,7 +65,7 @@ impl Medium {
     /// # Errors
     /// What the operating system answers.
     pub fn wants_checkpoint(&self, anyway: bool) -> Result<bool> {
-        let file = self.state.read().log.as_ref().filter(|log| due(log, anyway)).map(Log::file);
+        let file = self.state.read().log.as_ref().filter(|log| log.wants_checkpoint(anyway)).map(Log::file);
         let Some(file) = file else { return Ok(false) };
         file.sync_data().map_err(|e| DeviceError::io("making the log durable", &e))?;
         Ok(true)
@@ -116,9 +80,9 @@ impl Medium {
         let alone = self.alone.lock();
         let mut state = self.state.write();
         let ShingleLog { shingle, log } = &mut *state;
-        let Some(log) = log.as_mut().filter(|log| due(log, anyway)) else { return Ok(None) };
+        let Some(log) = log.as_mut().filter(|log| log.wants_checkpoint(anyway)) else { return Ok(None) };
         let mut records = Vec::new();
-        more(&mut |tag, words| records.push(Ok(Entry { tag: tag::LAYER | tag, words })));
+        more(&mut |record| records.push(Ok(Entry::from(&record))));
         let checkpoint = log.rotate((shingle.runs().len() + records.len()) as u64)?;
         Ok(Some(Begun { medium: self, checkpoint, records, _alone: alone }))
     }
@@ -152,8 +116,4 @@ impl Begun<'_> {
         let durable = std::iter::once_with(|| medium.sync().err().map(Err)).flatten();
         checkpoint.write(records.into_iter().chain(runs.flatten()).chain(durable))
     }
-}
-
-fn due(log: &Log, anyway: bool) -> bool {
-    log.wants_checkpoint() || (anyway && !log.is_empty())
 }
