@@ -1,20 +1,7 @@
 //! Durable changes of an array's state: one change is one record, of any length, whole or not at all.
 
-/// One change, as it is kept: what kind, in the array's own code, and as many words as it takes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Record<'a> {
-    /// Kind of change.
-    pub tag: u32,
-    /// Its content.
-    pub words: &'a [u64],
-}
-
-impl Record<'_> {
-    /// A word; zero where it has none.
-    pub fn word(&self, at: usize) -> u64 {
-        self.words.get(at).copied().unwrap_or_default()
-    }
-}
+/// One change, as it is kept.
+pub type Record<'a> = smrlab_stl::Record<&'a [u64]>;
 
 /// Changes in their order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -73,6 +60,17 @@ pub trait Change: Sized {
 
     /// The change that a record is; `None`: it is none of these.
     fn of(record: Record<'_>) -> Option<Self>;
+}
+
+/// As a layer knows it that an array runs.
+impl Change for smrlab_stl::Record {
+    fn put(&self, to: &mut Records) {
+        to.push(self.tag, self.words);
+    }
+
+    fn of(record: Record<'_>) -> Option<Self> {
+        Some(Self { tag: record.tag, words: [0, 1, 2].map(|at| record.word(at)) })
+    }
 }
 
 #[cfg(test)]

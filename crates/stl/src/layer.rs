@@ -7,13 +7,21 @@ use smrlab_units::{
 };
 use std::ops::Range;
 
-/// One durable change of a layer's state, in the layer's own code: `tag` says which kind, `words` what.
+/// One durable change of the state of a layer or an array, in its own code: `tag` says which kind, `words` what. A layer's are three; an
+/// array has as many as a change takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct Record {
-    /// Kind of change, private to the layer.
+pub struct Record<W = [u64; 3]> {
+    /// Kind of change, private to whose it is.
     pub tag: u32,
     /// Its content.
-    pub words: [u64; 3],
+    pub words: W,
+}
+
+impl<W: AsRef<[u64]>> Record<W> {
+    /// A word; zero where it has none.
+    pub fn word(&self, at: usize) -> u64 {
+        self.words.as_ref().get(at).copied().unwrap_or_default()
+    }
 }
 
 /// How a step of background work ended.

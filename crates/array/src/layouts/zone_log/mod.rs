@@ -9,7 +9,7 @@ pub use entry::ENTRY;
 
 use crate::plan::tasks;
 use crate::tickets::Tickets;
-use crate::{Array, End, Health, Locks, MemberId, MemberPlan, Phase, Records, Ticket, Work};
+use crate::{Array, Change as _, End, Health, Locks, MemberId, MemberPlan, Phase, Records, Ticket, Work};
 use smrlab_stl::layers::log::{LogLayer, skipped};
 use smrlab_stl::walk::Step;
 use smrlab_stl::{
@@ -136,7 +136,7 @@ impl ZoneLog {
                     });
                 }
                 Left::Record(_) | Left::Fence if phase.is_some() => return,
-                Left::Record(record) => plan.record(&Kept(record)),
+                Left::Record(record) => plan.record(&record),
                 Left::Fence => plan.fence(),
             }
             self.steps.pop_front();
@@ -176,20 +176,6 @@ fn end(dir: Dir, id: OpId, piece: &Piece) -> End {
         Endpoint::Staged(op, at) => End::Slot(op.0, at),
         Endpoint::Records => End::Records,
         Endpoint::Zero | Endpoint::Held(_) => End::Zero,
-    }
-}
-
-/// A record of the layer's.
-struct Kept(Record);
-
-impl crate::Change for Kept {
-    fn put(&self, to: &mut Records) {
-        to.push(self.0.tag, self.0.words);
-    }
-
-    fn of(r: crate::Record<'_>) -> Option<Self> {
-        let words = [r.word(0), r.word(1), r.word(2)];
-        (r.tag != DEAD).then_some(Self(Record { tag: r.tag, words }))
     }
 }
 
@@ -259,14 +245,14 @@ impl Array for ZoneLog {
 
     fn recover(&mut self, records: &Records, plan: &mut MemberPlan) {
         self.dead = records.iter().any(|r| r.tag == DEAD);
-        let known = records.iter().filter_map(|r| <Kept as crate::Change>::of(r)).map(|kept| kept.0);
+        let known = records.iter().filter(|r| r.tag != DEAD).filter_map(Record::of);
         // A write that was cut is behind what the layer knows.
         let pointers = (0..).zip(&self.zones).filter(|(_, zone)| !zone.0 && zone.1 > 0);
         let skips: Vec<Record> =
             pointers.map(|(zone, of): (u64, _)| skipped(Pba(zone * self.size + of.1 - 1))).collect();
         self.plan.clear();
         self.layer.recover(&mut known.chain(skips.iter().copied()), &mut self.plan);
-        skips.into_iter().for_each(|skip| plan.record(&Kept(skip)));
+        skips.into_iter().for_each(|skip| plan.record(&skip));
         if self.plan.walk().any(|step| !matches!(step, Step::Acknowledge)) {
             self.writing = Some((Ticket(u32::MAX), FINISH));
             plan.job(Task::Finish(0));
@@ -274,7 +260,7 @@ impl Array for ZoneLog {
     }
 
     fn checkpoint(&self, out: &mut Records) {
-        self.layer.checkpoint(&mut |r| out.add(&Kept(r)));
+        self.layer.checkpoint(&mut |r| out.add(&r));
         if self.dead {
             out.push(DEAD, []);
         }
