@@ -4,7 +4,9 @@ pub mod band_walk;
 pub mod fill;
 pub mod heatmap;
 mod looks;
+mod on_medium;
 pub mod refusals;
+mod tallies;
 #[cfg(test)]
 mod tests;
 pub mod timeline;
@@ -12,142 +14,19 @@ pub mod times;
 pub mod updates;
 pub mod windows;
 
+pub use tallies::{Adjusted, Amplification, Cleanings, Events, Movement, Tally};
+
 use crate::spaces::Spaces;
 use band_walk::BandWalk;
 use fill::Fill;
 use heatmap::HeatMap;
 use refusals::Refusals;
-use smrlab_drive::{OpDone, Served, TimedPlan};
-use smrlab_stl::{Cause, Dir, HostRequest, Outcome, Pause, Refusal};
-use smrlab_units::{Blocks, HostOp, Lba, SimTime, Stalls, counters};
+use smrlab_drive::{Served, TimedPlan};
+use smrlab_stl::{HostRequest, Outcome, Refusal};
+use smrlab_units::{Blocks, HostOp, Lba, SimTime, Stalls};
 use timeline::Timeline;
 use times::Times;
 use updates::Updates;
-
-/// How transfers are counted in units of at most so many blocks (Cassuto et al. 2010, III.B).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Adjusted {
-    /// Blocks in a unit, at least 1.
-    pub blocks: u64,
-    /// `floor(n / blocks) + 1` instead of `ceil(n / blocks)`.
-    pub floor_plus_one: bool,
-}
-
-impl Adjusted {
-    /// Units of a transfer of `n` blocks.
-    #[inline]
-    pub fn units(self, n: u64) -> u64 {
-        match self.floor_plus_one {
-            _ if n < self.blocks => 1,
-            true => n / self.blocks + 1,
-            false => n.div_ceil(self.blocks),
-        }
-    }
-}
-
-counters! {
-    /// Commands in one direction.
-    pub struct Tally {
-        /// Commands.
-        commands,
-        /// Blocks.
-        blocks,
-        /// Units of at most the adjusted size.
-        adjusted,
-        /// Time that they took, ns; media only.
-        ns,
-    }
-}
-
-impl Tally {
-    #[inline]
-    fn add(&mut self, blocks: u64, adjusted: u64, ns: u64) {
-        self.commands += 1;
-        self.blocks += blocks;
-        self.adjusted += adjusted;
-        self.ns += ns;
-    }
-}
-
-/// Events with a duration.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Events {
-    /// How many.
-    pub count: u64,
-    /// When the first began.
-    pub first: SimTime,
-    /// Sum of the durations.
-    pub total: SimTime,
-    /// The longest.
-    pub max: SimTime,
-    /// Live blocks moved (cleaning only).
-    pub relocated: u64,
-}
-
-impl Events {
-    fn add(&mut self, from: SimTime, to: SimTime, relocated: u64) {
-        if self.count == 0 {
-            self.first = from;
-        }
-        let took = to.since(from);
-        self.count += 1;
-        self.total += took;
-        self.max = self.max.max(took);
-        self.relocated += relocated;
-    }
-}
-
-/// Cleaning events by the layer's own names: a few, looked up for every event.
-#[derive(Clone, Debug, Default)]
-pub struct Cleanings(Vec<(&'static str, Events)>);
-
-impl Cleanings {
-    fn of(&mut self, kind: &'static str) -> &mut Events {
-        // The same name is nearly always the same text at the same place.
-        let found = self.0.iter().position(|e| std::ptr::eq(e.0, kind) || e.0 == kind);
-        let i = found.unwrap_or_else(|| {
-            self.0.push((kind, Events::default()));
-            self.0.len() - 1
-        });
-        &mut self.0[i].1
-    }
-
-    /// All kinds by name.
-    pub fn iter(&self) -> impl Iterator<Item = (&'static str, &Events)> {
-        let mut all: Vec<_> = self.0.iter().map(|(kind, events)| (*kind, events)).collect();
-        all.sort_unstable_by_key(|e| e.0);
-        all.into_iter()
-    }
-}
-
-/// Sub-requests and the extents that caused them (He & Du's write amplification).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Amplification {
-    /// Media operations.
-    pub ops: u64,
-    /// Extents into which the layer split the requests.
-    pub extents: u64,
-    /// Host requests.
-    pub requests: u64,
-}
-
-impl Amplification {
-    #[inline]
-    fn add(&mut self, ops: u64, extents: u64) {
-        self.ops += ops;
-        self.extents += extents;
-        self.requests += 1;
-    }
-}
-
-/// Head movement over tracks.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Movement {
-    /// Operations that began on another track than the last one ended on.
-    pub switches: u64,
-    /// Sum of the cylinders between the end of an operation and the beginning of the next.
-    pub distance: u64,
-}
 
 /// See the [module](self).
 pub struct Metrics {
@@ -290,16 +169,6 @@ impl Metrics {
         self.heatmap.request(at, request.op, request.lba);
     }
 
-    /// The drive was busy from `start` to `end`.
-    #[inline]
-    fn worked(&mut self, start: SimTime, end: SimTime) {
-        self.busy_ns += end.0 - start.0;
-        let origin = self.origin;
-        if start < origin {
-            self.before_ns += end.min(origin).0 - start.0;
-        }
-    }
-
     /// A request that arrived at `arrival` was served.
     #[inline]
     pub fn served(&mut self, arrival: SimTime, request: &HostRequest, executed: &TimedPlan<'_>) {
@@ -397,92 +266,5 @@ impl Metrics {
     /// Requests completed so far.
     pub fn completed(&self) -> u64 {
         self.host.iter().map(|t| t.commands).sum()
-    }
-
-    /// Media commands in one direction, over all causes.
-    pub fn media_total(&self, dir: Dir) -> Tally {
-        self.media.iter().fold(Tally::default(), |sum, t| sum + t[dir as usize])
-    }
-
-    /// Both directions of a cause.
-    pub fn of_cause(&self, cause: Cause) -> [Tally; 2] {
-        self.media[cause as usize]
-    }
-
-    /// A cleaning event of several drives together.
-    pub fn cleaned_event(&mut self, kind: &'static str, from: SimTime, to: SimTime, relocated: u64) {
-        self.cleaning.of(kind).add(from, to, relocated);
-        let origin = self.origin;
-        self.timeline.cleaning(from.since(origin), to.since(origin));
-    }
-
-    /// A plan was carried out, or the part of a step that will be.
-    #[inline]
-    pub fn executed(&mut self, executed: &TimedPlan<'_>) {
-        if !executed.plan.cleanings().is_empty() {
-            self.cleaned(executed);
-        }
-        if !executed.plan.zones_reset().is_empty() {
-            let at = executed.served.ack.since(self.origin);
-            self.timeline.reset(at, executed.plan.zones_reset().len() as u64);
-        }
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn cleaned(&mut self, executed: &TimedPlan<'_>) {
-        self.fill.cleaned();
-        for c in executed.plan.cleanings() {
-            let end = (c.end as usize).min(executed.done);
-            if c.first as usize >= end {
-                continue;
-            }
-            // A step that was given up took its time, and cleaned nothing.
-            let whole = executed.whole;
-            let from = match c.first {
-                0 => executed.began,
-                n => executed.ends[n as usize - 1],
-            };
-            let to = executed.ends[end - 1];
-            if whole {
-                self.cleaning.of(c.kind).add(from, to, c.relocated.0);
-            } else {
-                self.given_up.add(from, to, 0);
-            }
-            let origin = self.origin;
-            self.timeline.cleaning(from.since(origin), to.since(origin));
-        }
-    }
-}
-
-impl Metrics {
-    /// A media operation was carried out.
-    // In place: an operation's description is small parts, slow to copy.
-    #[inline(always)]
-    pub fn op(&mut self, done: &OpDone<'_>) {
-        let n = done.op.blocks.0;
-        let ns = done.end.0 - done.start.0;
-        let units = self.adjusted.units(n);
-        self.media[done.cause as usize][done.op.dir as usize].add(n, units, ns);
-        self.worked(done.start, done.end);
-        if done.request.is_none() {
-            self.background.add(n, units, ns);
-        }
-        self.movement.switches += u64::from(done.tracks.before != done.tracks.first);
-        self.movement.distance += u64::from(done.tracks.cylinders);
-        if let Some(walk) = &mut self.bands {
-            walk.op(done.op.pba, done.op.blocks);
-        }
-        self.timeline.media(done, self.origin);
-    }
-
-    /// A drive spent time without a media operation, for this request or in idle time.
-    pub fn paused(&mut self, request: Option<u64>, pause: &Pause, start: SimTime) {
-        self.worked(start, start + pause.time);
-        self.media[pause.cause as usize][Dir::Write as usize].ns += pause.time.0;
-        self.timeline.paused(start, start + pause.time, self.origin);
-        if request.is_none() {
-            self.background.ns += pause.time.0;
-        }
     }
 }

@@ -1,0 +1,104 @@
+//! What drives do on the medium: operations, pauses, cleaning.
+
+use super::Metrics;
+use super::tallies::Tally;
+use smrlab_drive::{OpDone, TimedPlan};
+use smrlab_stl::{Cause, Dir, Pause};
+use smrlab_units::SimTime;
+
+impl Metrics {
+    /// A media operation was carried out.
+    // In place: an operation's description is small parts, slow to copy.
+    #[inline(always)]
+    pub fn op(&mut self, done: &OpDone<'_>) {
+        let n = done.op.blocks.0;
+        let ns = done.end.0 - done.start.0;
+        let units = self.adjusted.units(n);
+        self.media[done.cause as usize][done.op.dir as usize].add(n, units, ns);
+        self.worked(done.start, done.end);
+        if done.request.is_none() {
+            self.background.add(n, units, ns);
+        }
+        self.movement.switches += u64::from(done.tracks.before != done.tracks.first);
+        self.movement.distance += u64::from(done.tracks.cylinders);
+        if let Some(walk) = &mut self.bands {
+            walk.op(done.op.pba, done.op.blocks);
+        }
+        self.timeline.media(done, self.origin);
+    }
+
+    /// A drive spent time without a media operation, for this request or in idle time.
+    pub fn paused(&mut self, request: Option<u64>, pause: &Pause, start: SimTime) {
+        self.worked(start, start + pause.time);
+        self.media[pause.cause as usize][Dir::Write as usize].ns += pause.time.0;
+        self.timeline.paused(start, start + pause.time, self.origin);
+        if request.is_none() {
+            self.background.ns += pause.time.0;
+        }
+    }
+
+    /// The drive was busy from `start` to `end`.
+    #[inline]
+    fn worked(&mut self, start: SimTime, end: SimTime) {
+        self.busy_ns += end.0 - start.0;
+        let origin = self.origin;
+        if start < origin {
+            self.before_ns += end.min(origin).0 - start.0;
+        }
+    }
+
+    /// A cleaning event of several drives together.
+    pub fn cleaned_event(&mut self, kind: &'static str, from: SimTime, to: SimTime, relocated: u64) {
+        self.cleaning.of(kind).add(from, to, relocated);
+        let origin = self.origin;
+        self.timeline.cleaning(from.since(origin), to.since(origin));
+    }
+
+    /// A plan was carried out, or the part of a step that will be.
+    #[inline]
+    pub fn executed(&mut self, executed: &TimedPlan<'_>) {
+        if !executed.plan.cleanings().is_empty() {
+            self.cleaned(executed);
+        }
+        if !executed.plan.zones_reset().is_empty() {
+            let at = executed.served.ack.since(self.origin);
+            self.timeline.reset(at, executed.plan.zones_reset().len() as u64);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn cleaned(&mut self, executed: &TimedPlan<'_>) {
+        self.fill.cleaned();
+        for c in executed.plan.cleanings() {
+            let end = (c.end as usize).min(executed.done);
+            if c.first as usize >= end {
+                continue;
+            }
+            // A step that was given up took its time, and cleaned nothing.
+            let whole = executed.whole;
+            let from = match c.first {
+                0 => executed.began,
+                n => executed.ends[n as usize - 1],
+            };
+            let to = executed.ends[end - 1];
+            if whole {
+                self.cleaning.of(c.kind).add(from, to, c.relocated.0);
+            } else {
+                self.given_up.add(from, to, 0);
+            }
+            let origin = self.origin;
+            self.timeline.cleaning(from.since(origin), to.since(origin));
+        }
+    }
+
+    /// Media commands in one direction, over all causes.
+    pub fn media_total(&self, dir: Dir) -> Tally {
+        self.media.iter().fold(Tally::default(), |sum, t| sum + t[dir as usize])
+    }
+
+    /// Both directions of a cause.
+    pub fn of_cause(&self, cause: Cause) -> [Tally; 2] {
+        self.media[cause as usize]
+    }
+}
