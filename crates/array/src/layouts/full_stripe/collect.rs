@@ -1,7 +1,7 @@
 //! Collecting: what is live in a group moves to the group of what has outlived others, some chunks at a time, and the group is free.
 
 use super::table::{Cell, Holds, StripeCell};
-use super::work::{Operation, Purpose};
+use super::work::{Purpose, WriteOp};
 use super::{FullStripe, Task};
 use crate::layouts::chunks::{Chunk, Lost};
 use crate::{MemberPlan, Ticket};
@@ -20,10 +20,10 @@ impl FullStripe {
         if self.victim.replace(victim) != Some(victim) {
             self.counts.collections += 1;
         }
-        let mut op = Operation::new(Purpose::Collect(BTreeMap::new()), self.disks.changes());
+        let mut op = WriteOp::new(Purpose::Collect(BTreeMap::new()), self.disks.changes());
         let batch = self.live_of(victim);
         for (lcn, place) in &batch {
-            match self.read_chunk(&mut op, *place, &(0..self.shape.chunk)) {
+            match self.read_chunk(&mut op.reads, *place, &(0..self.shape.chunk)) {
                 Ok(old) => op.left.push_back(Chunk {
                     lcn: *lcn,
                     new: 0..0,
@@ -34,7 +34,7 @@ impl FullStripe {
                 Err(Lost) => {
                     // What is lost cannot be moved: no group is freed any more.
                     (self.stuck, self.collecting) = (true, false);
-                    self.over(ticket, &op);
+                    self.over(ticket, &op.reads);
                     plan.end(ticket);
                     return self.go_on(plan);
                 }

@@ -32,7 +32,7 @@ use smrlab_units::{Blocks, HostOp, Lba, SimTime, Zone, ZoneKind, counters, forwa
 use std::collections::{BTreeSet, VecDeque};
 use std::ops::Range;
 use table::Table;
-use work::{Claim, Operation, Purpose, Stage};
+use work::{Claim, Operation, Purpose, ReadOp, RebuildOp, WriteOp};
 
 /// Stripes that a write cache gives at a time, where chunks wait in it.
 const TOGETHER: usize = 16;
@@ -148,11 +148,8 @@ impl FullStripe {
             HostOp::Append | HostOp::Zone(_) => return plan.refuse(ticket, Refusal::Unsupported),
             HostOp::Flush => {
                 self.disks.answering().for_each(|disk| plan.ask(ticket, disk, *r, |_| {}));
-                let op = Operation {
-                    stage: Stage::Last,
-                    ..Operation::new(Purpose::Host(*r), self.disks.changes())
-                };
-                return self.operations.put(ticket, op);
+                let op = ReadOp::new(*r, self.disks.changes());
+                return self.operations.put(ticket, Operation::Read(op));
             }
             HostOp::Read => self.read(ticket, r, plan),
             HostOp::Write | HostOp::Discard if self.disks.too_many() => Err(Lost),
@@ -164,30 +161,34 @@ impl FullStripe {
     }
 
     /// A read of a phase got nothing, because its disk died: nothing was written yet, so that the same begins again without that disk.
-    fn restart(&mut self, ticket: Ticket, op: &Operation, plan: &mut MemberPlan) {
-        self.over(ticket, op);
-        let same = op.changes == self.disks.changes();
-        match &op.purpose {
-            Purpose::Rebuild(unit) if !same && self.disks.is_own(op.changes) => {
-                self.rebuild(ticket, *unit, plan);
+    fn restart(&mut self, ticket: Ticket, operation: &Operation, plan: &mut MemberPlan) {
+        let (Operation::Read(ReadOp { reads, changes, .. })
+        | Operation::Write(WriteOp { reads, changes, .. })
+        | Operation::Rebuild(RebuildOp { reads, changes, .. })) = operation;
+        self.over(ticket, reads);
+        let same = *changes == self.disks.changes();
+        match operation {
+            Operation::Rebuild(op) if !same && self.disks.is_own(op.changes) => {
+                self.rebuild(ticket, op.unit, plan);
             }
-            Purpose::Rebuild(_) => {
+            Operation::Rebuild(_) => {
                 if same {
                     self.disks.give_up(plan);
                 }
                 plan.end(ticket);
             }
-            Purpose::Collect(_) => self.collected(ticket, plan),
-            _ if same => plan.refuse(ticket, Refusal::Lost),
-            Purpose::Host(r) => self.start_host(ticket, r, plan),
-            Purpose::Runs(runs) => self.start_runs(ticket, runs, plan),
+            Operation::Write(op) if !same || op.is_collection() => {
+                self.begin_again(ticket, &op.purpose, plan);
+            }
+            Operation::Read(op) if !same => self.start_host(ticket, &op.request, plan),
+            Operation::Write(_) | Operation::Read(_) => plan.refuse(ticket, Refusal::Lost),
         }
     }
 
     /// What a read of lost chunks brought is put together.
-    fn deliver(&mut self, ticket: Ticket, op: &Operation, plan: &mut MemberPlan) {
+    fn deliver(&mut self, ticket: Ticket, op: &ReadOp, plan: &mut MemberPlan) {
         deliver_lost(&op.missing, ticket, plan);
-        self.over(ticket, op);
+        self.over(ticket, &op.reads);
         plan.end(ticket);
     }
 
@@ -263,31 +264,12 @@ impl Array for FullStripe {
 
     fn complete(&mut self, phase: Phase, plan: &mut MemberPlan) {
         let ticket = phase.ticket;
-        let Some(op) = self.operations.take(ticket) else { return plan.end(ticket) };
-        if phase.lost {
-            self.restart(ticket, &op, plan);
-            return self.go_on(plan);
-        }
-        match (op.stage, &op.purpose) {
-            (Stage::Last, _) => self.deliver(ticket, &op, plan),
-            (Stage::ReadOld, Purpose::Rebuild(unit)) => {
-                let unit = *unit;
-                self.write_rebuilt(ticket, op, unit, plan);
-            }
-            (Stage::Write, Purpose::Rebuild(unit)) => {
-                self.over(ticket, &op);
-                self.disks.rebuilt(*unit, op.changes, plan);
-                plan.end(ticket);
-            }
-            (Stage::ReadOld, _) => self.write(ticket, op, plan),
-            (Stage::Write, _)
-                if phase.untaken.is_some_and(|why| why != Refusal::Lost)
-                    || (op.changes != self.disks.changes() && self.disks.too_many()) =>
-            {
-                self.turned_down(ticket, &op, plan);
-            }
-            (Stage::Write, _) => self.written(ticket, op, plan),
-            (Stage::Room | Stage::Turn, _) => self.operations.put(ticket, op),
+        let Some(operation) = self.operations.take(ticket) else { return plan.end(ticket) };
+        match operation {
+            operation if phase.lost => self.restart(ticket, &operation, plan),
+            Operation::Read(op) => self.deliver(ticket, &op, plan),
+            Operation::Write(op) => self.go_on_with_write(ticket, op, phase.untaken, plan),
+            Operation::Rebuild(op) => self.go_on_with_rebuild(ticket, op, plan),
         }
         self.go_on(plan);
     }

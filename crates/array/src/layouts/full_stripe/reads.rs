@@ -1,7 +1,7 @@
 //! Reads of the host's: what a dead disk held is put together from its stripe.
 
 use super::FullStripe;
-use super::work::{Operation, Purpose, Stage, Wanted, ask};
+use super::work::{Operation, ReadOp, Wanted, ask};
 use crate::layouts::chunks::{Lost, LostPiece};
 use crate::{End, MemberPlan, Ticket};
 use smrlab_stl::{Cause, HostRequest};
@@ -14,16 +14,15 @@ impl FullStripe {
         r: &HostRequest,
         plan: &mut MemberPlan,
     ) -> Result<(), Lost> {
-        let mut op =
-            Operation { stage: Stage::Last, ..Operation::new(Purpose::Host(*r), self.disks.changes()) };
+        let mut op = ReadOp::new(*r, self.disks.changes());
         match self.plan_read(ticket, r, &mut op, plan) {
             Ok(()) if plan.of(ticket).next().is_none() => {
-                self.over(ticket, &op);
+                self.over(ticket, &op.reads);
                 plan.end(ticket);
             }
-            Ok(()) => self.operations.put(ticket, op),
+            Ok(()) => self.operations.put(ticket, Operation::Read(op)),
             Err(Lost) => {
-                self.over(ticket, &op);
+                self.over(ticket, &op.reads);
                 return Err(Lost);
             }
         }
@@ -34,7 +33,7 @@ impl FullStripe {
         &mut self,
         ticket: Ticket,
         r: &HostRequest,
-        op: &mut Operation,
+        op: &mut ReadOp,
         plan: &mut MemberPlan,
     ) -> Result<(), Lost> {
         let mut direct = Vec::new();
@@ -49,14 +48,14 @@ impl FullStripe {
             if segments.has(place) {
                 let from = segments.blocks(place, &blocks);
                 direct.push(Wanted { from, to: End::Host(host) });
-                self.pin(op, group);
+                self.pin(&mut op.reads, group);
                 continue;
             }
-            let slots = self.read_chunk(op, cell, &blocks)?.slots;
+            let slots = self.read_chunk(&mut op.reads, cell, &blocks)?.slots;
             op.missing.push(LostPiece { host, blocks: n, slots });
         }
         ask(ticket, r, direct, plan);
-        self.read_slots(ticket, &r.because(Cause::Parity), op, plan);
+        self.read_slots(ticket, &r.because(Cause::Parity), &op.reads, plan);
         Ok(())
     }
 }

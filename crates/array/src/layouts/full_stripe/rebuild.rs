@@ -2,7 +2,7 @@
 
 use super::FullStripe;
 use super::records::Event;
-use super::work::{Operation, Purpose, Stage};
+use super::work::{Operation, Reads, RebuildOp, RebuildPhase};
 use crate::layouts::rebuild::{Order, Rebuild};
 use crate::layouts::segments::ChunkPlace;
 use crate::{Change as _, MemberId, MemberPlan, Records, Term, Ticket};
@@ -40,27 +40,43 @@ impl FullStripe {
 
     /// Reads what a unit of the replaced disk is made from.
     pub(super) fn rebuild(&mut self, ticket: Ticket, unit: u64, plan: &mut MemberPlan) {
-        let mut op = Operation::new(Purpose::Rebuild(unit), self.disks.changes());
+        let (changes, phase) = (self.disks.changes(), RebuildPhase::ReadOthers);
+        let mut op = RebuildOp { unit, changes, phase, reads: Reads::default() };
         let Some(target) = self.disks.target() else { return plan.end(ticket) };
         let (group, places) = self.places(target, unit);
         if self.table.group(group).is_some_and(|g| g.writing > 0) {
-            op.stage = Stage::Room;
-            self.operations.put(ticket, op);
+            op.phase = RebuildPhase::AwaitStripes;
+            self.operations.put(ticket, Operation::Rebuild(op));
             return self.parked.push_back(ticket);
         }
         let (segments, chunk) = (self.segments(group), 0..self.shape.chunk);
         let mut stripes = self.stripes_at(group, target, &places).into_values();
-        if stripes.try_for_each(|s| segments.read_others(target, s, &chunk, &mut op.slots)).is_err() {
+        if stripes.try_for_each(|s| segments.read_others(target, s, &chunk, &mut op.reads.slots)).is_err() {
             self.disks.give_up(plan);
             return plan.end(ticket);
         }
-        self.pin(&mut op, group);
-        if op.slots.reads.is_empty() {
-            return self.write_rebuilt(ticket, op, unit, plan);
+        self.pin(&mut op.reads, group);
+        if op.reads.slots.reads.is_empty() {
+            return self.write_rebuilt(ticket, op, plan);
         }
         let like = HostRequest::new(HostOp::Read, Lba(0), Blocks(0)).because(Cause::Rebuild);
-        self.read_slots(ticket, &like, &op, plan);
-        self.operations.put(ticket, op);
+        self.read_slots(ticket, &like, &op.reads, plan);
+        self.operations.put(ticket, Operation::Rebuild(op));
+    }
+
+    /// A phase of a rebuild is over: the replaced disk is written, or the unit is done.
+    pub(super) fn go_on_with_rebuild(&mut self, ticket: Ticket, op: RebuildOp, plan: &mut MemberPlan) {
+        match op.phase {
+            RebuildPhase::AwaitStripes => self.operations.put(ticket, Operation::Rebuild(op)),
+            RebuildPhase::ReadOthers => self.write_rebuilt(ticket, op, plan),
+            RebuildPhase::WriteTarget => self.unit_rebuilt(ticket, &op, plan),
+        }
+    }
+
+    fn unit_rebuilt(&mut self, ticket: Ticket, op: &RebuildOp, plan: &mut MemberPlan) {
+        self.over(ticket, &op.reads);
+        self.disks.rebuilt(op.unit, op.changes, plan);
+        plan.end(ticket);
     }
 
     /// The stripes that have something on a disk at these places.
@@ -75,22 +91,14 @@ impl FullStripe {
     }
 
     /// Writes a unit of the replaced disk; where a cut left a hole, zeroes.
-    pub(super) fn write_rebuilt(
-        &mut self,
-        ticket: Ticket,
-        mut op: Operation,
-        unit: u64,
-        plan: &mut MemberPlan,
-    ) {
+    fn write_rebuilt(&mut self, ticket: Ticket, mut op: RebuildOp, plan: &mut MemberPlan) {
         let Some(target) = self.disks.target().filter(|_| self.disks.is_own(op.changes)) else {
-            self.over(ticket, &op);
+            self.over(ticket, &op.reads);
             return plan.end(ticket);
         };
-        let (group, places) = self.places(target, unit);
+        let (group, places) = self.places(target, op.unit);
         if places.is_empty() {
-            self.over(ticket, &op);
-            self.disks.rebuilt(unit, op.changes, plan);
-            return plan.end(ticket);
+            return self.unit_rebuilt(ticket, &op, plan);
         }
         let chunk = self.shape.chunk;
         let blocks = places.start * chunk..places.end * chunk;
@@ -111,8 +119,8 @@ impl FullStripe {
                 out.push(Blocks(chunk), end);
             }
         });
-        op.stage = Stage::Write;
-        self.operations.put(ticket, op);
+        op.phase = RebuildPhase::WriteTarget;
+        self.operations.put(ticket, Operation::Rebuild(op));
     }
 }
 

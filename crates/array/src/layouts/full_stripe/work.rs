@@ -10,71 +10,117 @@ use smrlab_units::{Blocks, HostOp, Lba};
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 
-/// What an operation is for.
+/// An operation that waits for something.
+#[derive(Clone, Debug)]
+pub(super) enum Operation {
+    /// See [`ReadOp`].
+    Read(ReadOp),
+    /// See [`WriteOp`].
+    Write(WriteOp),
+    /// See [`RebuildOp`].
+    Rebuild(RebuildOp),
+}
+
+/// What an operation reads, and the groups that must stay as they are for it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Reads {
+    pub(super) slots: Slots,
+    pub(super) pins: Vec<u64>,
+}
+
+/// A read of the host's, or a flush, which reads nothing. It has one phase; at its end lost chunks are made from what was read.
+#[derive(Clone, Debug)]
+pub(super) struct ReadOp {
+    pub(super) request: HostRequest,
+    /// [`Disks::changes`](crate::layouts::disks::Disks::changes) when it began.
+    pub(super) changes: u64,
+    pub(super) reads: Reads,
+    pub(super) missing: Vec<LostPiece>,
+}
+
+/// Chunks that are written to new stripes.
+#[derive(Clone, Debug)]
+pub(super) struct WriteOp {
+    pub(super) purpose: Purpose,
+    pub(super) changes: u64,
+    pub(super) phase: WritePhase,
+    pub(super) reads: Reads,
+    /// Chunks that are not on their way yet.
+    pub(super) left: VecDeque<Chunk>,
+    /// Chunks that are being written, and their stripes.
+    pub(super) chunks: Vec<Chunk>,
+    pub(super) stripes: Vec<Stripe>,
+}
+
+/// What a write is for: enough to begin it, and to begin it again.
 #[derive(Clone, Debug)]
 pub(super) enum Purpose {
-    /// A request of the host's.
+    /// A write or a discard of the host's.
     Host(HostRequest),
     /// A write of several runs, of which the host's buffer holds one after the other.
     Runs(Vec<Range<u64>>),
     /// Some chunks of the group that is being emptied, and where they were.
     Collect(BTreeMap<u64, StripeCell>),
-    /// A unit of a replaced disk.
-    Rebuild(u64),
 }
 
-/// What an operation waits for.
+/// What a write waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Stage {
-    /// The reads of the host's, or a flush: nothing follows.
-    Last,
-    /// The reads before a write.
+pub(super) enum WritePhase {
+    /// Another write of some of the same chunks is ahead of it.
+    AwaitTurn,
+    /// Old data are read.
     ReadOld,
-    /// Waits for another work that writes some of the same chunks.
-    Turn,
-    /// Waits for a free group, or for writes to a group that it rebuilds.
-    Room,
-    /// The writes.
-    Write,
+    /// A group has to become free.
+    AwaitRoom,
+    /// Stripes are written.
+    WriteStripes,
 }
 
-/// An operation under way.
+/// A unit of a replaced disk.
 #[derive(Clone, Debug)]
-pub(super) struct Operation {
-    /// What it is for.
-    pub(super) purpose: Purpose,
-    /// What it waits for.
-    pub(super) stage: Stage,
-    /// Deaths when it began.
+pub(super) struct RebuildOp {
+    pub(super) unit: u64,
     pub(super) changes: u64,
-    /// Chunks that are not on their way yet.
-    pub(super) left: VecDeque<Chunk>,
-    /// Chunks and stripes that are being written.
-    pub(super) chunks: Vec<Chunk>,
-    /// See above.
-    pub(super) stripes: Vec<Stripe>,
-    /// What is read for them.
-    pub(super) slots: Slots,
-    /// Of a read: what is put together at the end.
-    pub(super) missing: Vec<LostPiece>,
-    /// Groups that must stay as they are.
-    pub(super) pins: Vec<u64>,
+    pub(super) phase: RebuildPhase,
+    pub(super) reads: Reads,
 }
 
-impl Operation {
+/// What a rebuild waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum RebuildPhase {
+    /// Stripes that are on their way to the group.
+    AwaitStripes,
+    /// The others of its stripes are read.
+    ReadOthers,
+    /// The replaced disk is written.
+    WriteTarget,
+}
+
+impl ReadOp {
+    /// Nothing planned yet.
+    pub(super) fn new(request: HostRequest, changes: u64) -> Self {
+        Self { request, changes, reads: Reads::default(), missing: Vec::new() }
+    }
+}
+
+impl WriteOp {
     /// Nothing done yet.
     pub(super) fn new(purpose: Purpose, changes: u64) -> Self {
+        let (phase, reads) = (WritePhase::ReadOld, Reads::default());
         Self {
             purpose,
-            stage: Stage::ReadOld,
             changes,
+            phase,
+            reads,
             left: VecDeque::new(),
             chunks: Vec::new(),
             stripes: Vec::new(),
-            slots: Slots::default(),
-            missing: Vec::new(),
-            pins: Vec::new(),
         }
+    }
+
+    /// Whether it moves what a group holds that is being emptied.
+    pub(super) fn is_collection(&self) -> bool {
+        matches!(self.purpose, Purpose::Collect(_))
     }
 }
 
@@ -114,19 +160,19 @@ impl FullStripe {
         &self,
         ticket: Ticket,
         like: &HostRequest,
-        op: &Operation,
+        reads: &Reads,
         plan: &mut MemberPlan,
     ) {
-        let slots = (0..).zip(&op.slots.reads);
+        let slots = (0..).zip(&reads.slots.reads);
         let wanted =
             slots.map(|(slot, from)| Wanted { from: *from, to: End::Slot(slot, Blocks::ZERO) }).collect();
         ask(ticket, like, wanted, plan);
     }
 
     /// The group stays as it is until this work is over.
-    pub(super) fn pin(&mut self, op: &mut Operation, group: u64) {
-        if !op.pins.contains(&group) {
-            op.pins.push(group);
+    pub(super) fn pin(&mut self, reads: &mut Reads, group: u64) {
+        if !reads.pins.contains(&group) {
+            reads.pins.push(group);
             self.table.pin(group);
         }
     }
@@ -145,19 +191,19 @@ impl FullStripe {
     /// Reads blocks of the chunk in a cell, or of what it can be made from.
     pub(super) fn read_chunk(
         &mut self,
-        op: &mut Operation,
+        reads: &mut Reads,
         cell: StripeCell,
         range: &Range<u64>,
     ) -> Result<Old, Lost> {
         let group = u64::from(cell.group);
-        self.pin(op, group);
+        self.pin(reads, group);
         let stripe = || Some(self.table.group(group)?.places(cell.stripe));
-        self.segments(group).read(self.place(cell)?, stripe, range, &mut op.slots)
+        self.segments(group).read(self.place(cell)?, stripe, range, &mut reads.slots)
     }
 
     /// A work is over.
-    pub(super) fn over(&mut self, ticket: Ticket, op: &Operation) {
-        op.pins.iter().for_each(|group| self.table.unpin(*group));
+    pub(super) fn over(&mut self, ticket: Ticket, reads: &Reads) {
+        reads.pins.iter().for_each(|group| self.table.unpin(*group));
         self.claims.retain(|claim| claim.ticket != ticket);
     }
 
@@ -167,7 +213,7 @@ impl FullStripe {
         let runs = match purpose {
             Purpose::Host(r) => vec![r.span()],
             Purpose::Runs(runs) => runs.clone(),
-            Purpose::Collect(_) | Purpose::Rebuild(_) => return true,
+            Purpose::Collect(_) => return true,
         };
         let chunk = self.shape.chunk;
         let chunks: Vec<Range<u64>> = runs.iter().map(|r| numbers(r, chunk)).collect();

@@ -2,7 +2,7 @@
 
 use super::records::Event;
 use super::table::{Cell, Holds, Opened, Stream, Stripe};
-use super::work::{Operation, Purpose, Stage};
+use super::work::{Operation, Purpose, WriteOp, WritePhase};
 use super::{FullStripe, Stripes, Task};
 use crate::layouts::chunks::{Chunk, Lost, missing, pieces};
 use crate::layouts::segments::ChunkPlace;
@@ -29,22 +29,23 @@ impl FullStripe {
         plan: &mut MemberPlan,
     ) -> Result<(), Lost> {
         if self.options.stripes == Stripes::Wait && !self.claim(ticket, &purpose) {
-            let op = Operation { stage: Stage::Turn, ..Operation::new(purpose, self.disks.changes()) };
-            self.operations.put(ticket, op);
+            let mut op = WriteOp::new(purpose, self.disks.changes());
+            op.phase = WritePhase::AwaitTurn;
+            self.operations.put(ticket, Operation::Write(op));
             self.parked.push_back(ticket);
             return Ok(());
         }
         let (runs, host) = match &purpose {
             Purpose::Host(r) => (vec![r.span()], r.op == HostOp::Write),
             Purpose::Runs(runs) => (runs.clone(), true),
-            Purpose::Collect(_) | Purpose::Rebuild(_) => return Err(Lost),
+            Purpose::Collect(_) => return Err(Lost),
         };
         if !host {
             runs.iter().for_each(|run| self.unmap(run, plan));
         }
-        let mut op = Operation::new(purpose, self.disks.changes());
+        let mut op = WriteOp::new(purpose, self.disks.changes());
         if let Err(lost) = self.prepare(&mut op, &runs, host) {
-            self.over(ticket, &op);
+            self.over(ticket, &op.reads);
             return Err(lost);
         }
         self.first_phase(ticket, op, Cause::Fill, plan);
@@ -62,7 +63,7 @@ impl FullStripe {
     }
 
     /// What is written to each chunk, with what must be read for it.
-    fn prepare(&mut self, op: &mut Operation, runs: &[Range<u64>], host: bool) -> Result<(), Lost> {
+    fn prepare(&mut self, op: &mut WriteOp, runs: &[Range<u64>], host: bool) -> Result<(), Lost> {
         let mut base = 0;
         for run in runs {
             for (lcn, new, offset) in self.chunks(run.clone()) {
@@ -77,7 +78,7 @@ impl FullStripe {
                     continue;
                 }
                 let old = match (missing(self.shape.chunk, &new), place) {
-                    (Some(range), Some(place)) => Some(self.read_chunk(op, place, &range)?),
+                    (Some(range), Some(place)) => Some(self.read_chunk(&mut op.reads, place, &range)?),
                     _ => None,
                 };
                 self.counts.fills += u64::from(old.is_some());
@@ -89,23 +90,23 @@ impl FullStripe {
     }
 
     /// Reads what a work has to read, or writes at once.
-    pub(super) fn first_phase(&mut self, ticket: Ticket, op: Operation, why: Cause, plan: &mut MemberPlan) {
-        if op.slots.reads.is_empty() {
+    pub(super) fn first_phase(&mut self, ticket: Ticket, op: WriteOp, why: Cause, plan: &mut MemberPlan) {
+        if op.reads.slots.reads.is_empty() {
             return self.write(ticket, op, plan);
         }
         let like = HostRequest::new(HostOp::Read, Lba(0), Blocks(0)).because(why);
-        self.read_slots(ticket, &like, &op, plan);
-        self.operations.put(ticket, op);
+        self.read_slots(ticket, &like, &op.reads, plan);
+        self.operations.put(ticket, Operation::Write(op));
     }
 
     /// Writes as many of the chunks that are left as there is room for; where there is none the work waits for a free group.
-    pub(super) fn write(&mut self, ticket: Ticket, mut op: Operation, plan: &mut MemberPlan) {
+    pub(super) fn write(&mut self, ticket: Ticket, mut op: WriteOp, plan: &mut MemberPlan) {
         if op.left.is_empty() {
-            self.over(ticket, &op);
+            self.over(ticket, &op.reads);
             plan.end(ticket);
             return self.go_on(plan);
         }
-        let stream = if matches!(op.purpose, Purpose::Collect(_)) { Stream::Cold } else { Stream::Host };
+        let stream = if op.is_collection() { Stream::Cold } else { Stream::Host };
         while !op.left.is_empty() {
             let Some(stripe) = self.stripe(stream, &op, plan) else { break };
             let n = stripe.cells.iter().filter(|c| matches!(c.holds, Holds::Chunk(_))).count();
@@ -116,19 +117,19 @@ impl FullStripe {
             return self.refuse(ticket, &op, plan);
         }
         if op.stripes.is_empty() {
-            op.stage = Stage::Room;
-            self.operations.put(ticket, op);
+            op.phase = WritePhase::AwaitRoom;
+            self.operations.put(ticket, Operation::Write(op));
             self.parked.push_back(ticket);
             return self.collect_more(plan);
         }
-        op.stage = Stage::Write;
+        op.phase = WritePhase::WriteStripes;
         self.plan_writes(ticket, &op, plan);
-        self.operations.put(ticket, op);
+        self.operations.put(ticket, Operation::Write(op));
         self.collect_more(plan);
     }
 
     /// The next stripe of a work, in a group that is opened for it where there is none.
-    fn stripe(&mut self, stream: Stream, op: &Operation, plan: &mut MemberPlan) -> Option<Stripe> {
+    fn stripe(&mut self, stream: Stream, op: &WriteOp, plan: &mut MemberPlan) -> Option<Stripe> {
         let most = self.shape.disks as usize - 1;
         let lcns: Vec<u64> = op.left.iter().take(most).map(|c| c.lcn).collect();
         let full = self.options.stripes != Stripes::Variable;
@@ -159,7 +160,7 @@ impl FullStripe {
     }
 
     /// Plans the writes of a work's stripes: consecutive chunks of a disk with the same cause are one request.
-    fn plan_writes(&mut self, ticket: Ticket, op: &Operation, plan: &mut MemberPlan) {
+    fn plan_writes(&mut self, ticket: Ticket, op: &WriteOp, plan: &mut MemberPlan) {
         let (shape, before) = (self.shape, plan.ops().len());
         for group in std::mem::take(&mut self.resets) {
             let (at, blocks) = (Lba(shape.start(group)), Blocks(shape.length * shape.chunk));
@@ -170,9 +171,7 @@ impl FullStripe {
         let (like, own) = match &op.purpose {
             Purpose::Host(r) => (*r, Cause::Host),
             Purpose::Collect(_) => (HostRequest::new(HostOp::Write, Lba(0), Blocks(0)), Cause::Clean),
-            Purpose::Runs(_) | Purpose::Rebuild(_) => {
-                (HostRequest::new(HostOp::Write, Lba(0), Blocks(0)), Cause::Host)
-            }
+            Purpose::Runs(_) => (HostRequest::new(HostOp::Write, Lba(0), Blocks(0)), Cause::Host),
         };
         for disk in 0..shape.disks {
             let cells = op.stripes.iter().filter_map(|stripe| {
@@ -232,8 +231,40 @@ impl FullStripe {
         zone.written = blocks.end;
     }
 
+    /// A phase of a write is over: plans the next one. `untaken`: why a member did not take something.
+    pub(super) fn go_on_with_write(
+        &mut self,
+        ticket: Ticket,
+        op: WriteOp,
+        untaken: Option<Refusal>,
+        plan: &mut MemberPlan,
+    ) {
+        match op.phase {
+            WritePhase::ReadOld => self.write(ticket, op, plan),
+            WritePhase::WriteStripes
+                if untaken.is_some_and(|why| why != Refusal::Lost)
+                    || (op.changes != self.disks.changes() && self.disks.too_many()) =>
+            {
+                self.turned_down(ticket, &op, plan);
+            }
+            WritePhase::WriteStripes => self.written(ticket, op, plan),
+            WritePhase::AwaitTurn | WritePhase::AwaitRoom => {
+                self.operations.put(ticket, Operation::Write(op));
+            }
+        }
+    }
+
+    /// The same work once more, of which nothing was written yet.
+    pub(super) fn begin_again(&mut self, ticket: Ticket, purpose: &Purpose, plan: &mut MemberPlan) {
+        match purpose {
+            Purpose::Host(r) => self.start_host(ticket, r, plan),
+            Purpose::Runs(runs) => self.start_runs(ticket, runs, plan),
+            Purpose::Collect(_) => self.collected(ticket, plan),
+        }
+    }
+
     /// The writes are done: the new stripes hold.
-    pub(super) fn written(&mut self, ticket: Ticket, mut op: Operation, plan: &mut MemberPlan) {
+    fn written(&mut self, ticket: Ticket, mut op: WriteOp, plan: &mut MemberPlan) {
         for stripe in std::mem::take(&mut op.stripes) {
             let wide = stripe.cells.iter().filter(|c| matches!(c.holds, Holds::Chunk(_))).count() as u64;
             *(if wide + 1 == self.shape.disks { &mut self.counts.full } else { &mut self.counts.partial }) +=
@@ -248,13 +279,12 @@ impl FullStripe {
             });
             plan.record(&Event::Stripe(stripe.group, stripe.cells));
         }
-        if matches!(op.purpose, Purpose::Collect(_)) {
+        if op.is_collection() {
             self.counts.moved += op.chunks.len() as u64;
         }
         op.chunks.clear();
-        let is_collection = matches!(op.purpose, Purpose::Collect(_));
-        if op.left.is_empty() && is_collection {
-            self.over(ticket, &op);
+        if op.left.is_empty() && op.is_collection() {
+            self.over(ticket, &op.reads);
             return self.collected(ticket, plan);
         }
         self.write(ticket, op, plan);
@@ -263,31 +293,30 @@ impl FullStripe {
     /// Works that waited go on: those for whose stripes there is room again, and rebuilds of groups that nothing is on its way to.
     pub(super) fn go_on(&mut self, plan: &mut MemberPlan) {
         for ticket in std::mem::take(&mut self.parked) {
-            let Some(op) = self.operations.take(ticket) else { continue };
-            match op.purpose {
-                Purpose::Rebuild(unit) => self.rebuild(ticket, unit, plan),
-                Purpose::Host(r) if op.stage == Stage::Turn => self.start_host(ticket, &r, plan),
-                Purpose::Runs(runs) if op.stage == Stage::Turn => self.start_runs(ticket, &runs, plan),
-                _ if self.stuck => self.refuse(ticket, &op, plan),
-                _ => self.write(ticket, op, plan),
+            match self.operations.take(ticket) {
+                Some(Operation::Rebuild(op)) => self.rebuild(ticket, op.unit, plan),
+                Some(Operation::Write(op)) if op.phase == WritePhase::AwaitTurn => {
+                    self.begin_again(ticket, &op.purpose, plan);
+                }
+                Some(Operation::Write(op)) if self.stuck => self.refuse(ticket, &op, plan),
+                Some(Operation::Write(op)) => self.write(ticket, op, plan),
+                Some(Operation::Read(_)) | None => {}
             }
         }
     }
 
     /// The members did not take all of a work's stripes, and what is missing cannot be made again: they hold nothing.
-    pub(super) fn turned_down(&mut self, ticket: Ticket, op: &Operation, plan: &mut MemberPlan) {
-        match op.purpose {
-            Purpose::Collect(_) => {
-                self.over(ticket, op);
-                self.collected(ticket, plan);
-            }
-            _ => self.refuse(ticket, op, plan),
+    fn turned_down(&mut self, ticket: Ticket, op: &WriteOp, plan: &mut MemberPlan) {
+        if !op.is_collection() {
+            return self.refuse(ticket, op, plan);
         }
+        self.over(ticket, &op.reads);
+        self.collected(ticket, plan);
     }
 
     /// A work cannot be done.
-    pub(super) fn refuse(&mut self, ticket: Ticket, op: &Operation, plan: &mut MemberPlan) {
-        self.over(ticket, op);
+    pub(super) fn refuse(&mut self, ticket: Ticket, op: &WriteOp, plan: &mut MemberPlan) {
+        self.over(ticket, &op.reads);
         plan.refuse(ticket, Refusal::Lost);
     }
 
