@@ -222,10 +222,7 @@ impl Arrayed {
         }
         let mut records = Records::default();
         state.event_loop.array().checkpoint(&mut records);
-        for disk in state.alive() {
-            state.bytes.disks[disk].medium.sync()?;
-        }
-        state.bytes.ssds.iter().try_for_each(|ssd| ssd.store().sync())?;
+        state.bytes.sync_members()?;
         ledger.checkpoint(&records)
     }
 

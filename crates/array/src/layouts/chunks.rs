@@ -31,6 +31,11 @@ pub struct Chunk {
 }
 
 impl Chunk {
+    /// One that is written again as it is.
+    pub fn moved(lcn: u64, old: Old) -> Self {
+        Self { lcn, new: 0..0, host: None, more: Vec::new(), old: Some(old) }
+    }
+
     /// The terms of block `at`.
     fn terms(&self, at: u64, out: &mut Vec<Term>) {
         if self.new.contains(&at) {

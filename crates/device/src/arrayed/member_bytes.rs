@@ -153,16 +153,21 @@ impl MemberBytes {
         }
     }
 
-    /// Makes durable what members did and what the array recorded.
-    fn fence(&mut self) -> Result<()> {
-        let Some(ledger) = &self.ledger else { return Ok(()) };
-        let upto = ledger.position();
+    /// Makes durable what members did.
+    pub(super) fn sync_members(&self) -> Result<()> {
         for (disk, dead) in self.disks.iter().zip(&self.dead) {
             if !dead {
                 disk.medium.sync()?;
             }
         }
-        self.ssds.iter().try_for_each(|ssd| ssd.store().sync())?;
+        self.ssds.iter().try_for_each(|ssd| ssd.store().sync())
+    }
+
+    /// Makes durable what members did and what the array recorded.
+    fn fence(&mut self) -> Result<()> {
+        let Some(ledger) = &self.ledger else { return Ok(()) };
+        let upto = ledger.position();
+        self.sync_members()?;
         self.fences += 1;
         ledger.sync(upto)
     }

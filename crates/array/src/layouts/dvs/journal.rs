@@ -203,7 +203,7 @@ impl Dvs {
             let start = place * self.place_blocks() + i * self.shape.chunk;
             // The SSD stands behind the disks.
             let old = op.slots.read(SlotRead { disk: self.shape.disks, start, blocks: self.shape.chunk });
-            write.chunks.push(Chunk { lcn: *lcn, new: 0..0, host: None, more: Vec::new(), old: Some(old) });
+            write.chunks.push(Chunk::moved(*lcn, old));
         }
         lcns.sort_unstable();
         write.stripes = pack::pack_all(&self.shape, &lcns).ok_or(Lost)?;

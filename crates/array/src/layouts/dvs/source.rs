@@ -45,8 +45,7 @@ impl Source<'_> {
     /// Too many disks are dead.
     pub fn chunk(&self, lcn: u64, slots: &mut Slots) -> Result<Chunk, Lost> {
         let place = self.tables.place(lcn).ok_or(Lost)?;
-        let old = self.read(place, 0..self.shape.chunk, slots)?;
-        Ok(Chunk { lcn, new: 0..0, host: None, more: Vec::new(), old: Some(old) })
+        Ok(Chunk::moved(lcn, self.read(place, 0..self.shape.chunk, slots)?))
     }
 
     /// A live chunk of this disk and row, or else of the first row behind it that has one, that is not taken.

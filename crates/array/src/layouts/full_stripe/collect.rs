@@ -24,13 +24,7 @@ impl FullStripe {
         let batch = self.live_of(victim);
         for (lcn, place) in &batch {
             match self.read_chunk(&mut op.reads, *place, &(0..self.shape.chunk)) {
-                Ok(old) => op.left.push_back(Chunk {
-                    lcn: *lcn,
-                    new: 0..0,
-                    host: None,
-                    more: Vec::new(),
-                    old: Some(old),
-                }),
+                Ok(old) => op.left.push_back(Chunk::moved(*lcn, old)),
                 Err(Lost) => {
                     // What is lost cannot be moved: no group is freed any more.
                     (self.stuck, self.collecting) = (true, false);
