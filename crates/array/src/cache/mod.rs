@@ -39,7 +39,8 @@ mod turns;
 pub(crate) use entry::{asked, before, ssd};
 pub(crate) use params::PARAMS;
 
-use crate::plan::{Outcome, tasks};
+use crate::job::tasks;
+use crate::plan::Outcome;
 use crate::tickets::Tickets;
 use crate::{Array, Change, Health, Locks, MemberId, MemberPlan, Phase, Record, Records, Stop, Ticket, Work};
 use destage::Destage;

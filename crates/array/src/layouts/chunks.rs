@@ -148,7 +148,7 @@ pub fn missing(chunk: u64, new: &Range<u64>) -> Option<Range<u64>> {
 }
 
 /// The XOR of chunks, in parts each with the same terms throughout.
-pub fn pieces(chunk: u64, of: &[&Chunk], out: &mut crate::plan::Parts<'_>) {
+pub fn pieces(chunk: u64, of: &[&Chunk], out: &mut crate::part::Parts<'_>) {
     let mut borders = vec![0, chunk];
     of.iter().for_each(|c| c.borders(&mut borders));
     borders.sort_unstable();

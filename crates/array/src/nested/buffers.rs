@@ -3,7 +3,8 @@
 //! What a member knows as its host's buffer is what the request of the array above names: pieces of the host's buffer, of slots,
 //! of sums. What it reads into slots of its own goes into slots of the work above that only it uses.
 
-use crate::plan::{Delivery, End, OpPart, Source, Term};
+use crate::part::{End, OpPart, Source, Term};
+use crate::plan::Delivery;
 use crate::{MemberId, MemberOp, MemberPlan, Ticket};
 use smrlab_units::{Blocks, HostOp};
 use std::collections::BTreeMap;

@@ -17,7 +17,8 @@ mod state;
 
 pub(crate) use shape::Shape;
 
-use crate::plan::{Outcome, tasks};
+use crate::job::tasks;
+use crate::plan::Outcome;
 use crate::tickets::Tickets;
 use crate::{Array, Health, Job, MemberId, MemberPlan, Phase, Stop, Ticket};
 use buffers::{Buffers, Slots};

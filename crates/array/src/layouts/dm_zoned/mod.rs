@@ -15,8 +15,8 @@ mod writes;
 
 pub use entry::ENTRY;
 
+use crate::job::tasks;
 use crate::layouts::chunks::{cut, numbers};
-use crate::plan::tasks;
 use crate::tickets::Tickets;
 use crate::{
     Array, Change as _, End, Health, Locks, MemberId, MemberPlan, Phase, Record, Records, Ticket, Work,

@@ -152,7 +152,7 @@ impl GroupWrite {
     }
 
     /// The parts of one cell, each with the same terms throughout.
-    fn parts(&self, shape: &Shape, stripe: &[Cell], cell: Cell, out: &mut crate::plan::Parts<'_>) {
+    fn parts(&self, shape: &Shape, stripe: &[Cell], cell: Cell, out: &mut crate::part::Parts<'_>) {
         let of: Vec<&Chunk> = match cell.holds() {
             Holds::Chunk(lcn) => vec![self.chunk(lcn)],
             _ => stripe

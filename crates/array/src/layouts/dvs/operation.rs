@@ -3,8 +3,8 @@
 use super::Dvs;
 use super::group_write::GroupWrite;
 use crate::Ticket;
+use crate::job::tasks;
 use crate::layouts::chunks::{LostPiece, SlotRead, Slots};
-use crate::plan::tasks;
 use smrlab_stl::HostRequest;
 use std::ops::Range;
 

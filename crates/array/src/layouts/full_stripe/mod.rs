@@ -20,9 +20,9 @@ mod writes;
 pub use entry::ENTRY;
 pub(super) use entry::{BATCH, FILL, moving};
 
+use crate::job::tasks;
 use crate::layouts::chunks::{Lost, cut, deliver_lost, numbers, parts_in, touched};
 use crate::layouts::disks::Disks;
-use crate::plan::tasks;
 use crate::tickets::Tickets;
 use crate::{Array, Health, Locks, MemberId, MemberPlan, Phase, Records, Ticket, Work};
 use records::{DISKS, Event};

@@ -6,7 +6,7 @@ use super::work::{Operation, Purpose, WriteOp, WritePhase};
 use super::{FullStripe, Stripes, Task};
 use crate::layouts::chunks::{Chunk, Lost, missing, pieces};
 use crate::layouts::segments::ChunkPlace;
-use crate::plan::Parts;
+use crate::part::Parts;
 use crate::{Array as _, End, MemberId, MemberPlan, Ticket};
 use smrlab_stl::{Cause, HostRequest, Refusal};
 use smrlab_units::{Blocks, HostOp, Lba, ZoneAction};

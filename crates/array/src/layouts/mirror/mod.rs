@@ -12,7 +12,7 @@ use super::disks::Disks;
 use super::intent::{self, Intent};
 use super::mapped::{self, Extent};
 use super::rebuild;
-use crate::plan::tasks;
+use crate::job::tasks;
 use crate::tickets::Tickets;
 use crate::{Array, End, Health, Locks, MemberId, MemberPlan, Phase, Records, Stop, Ticket, Work};
 use shape::{Copied, Shape};

@@ -3,7 +3,7 @@
 use super::Parity;
 use super::code::Lost;
 use super::method::{RowRead, SegmentPlan, WritePlan};
-use crate::plan::tasks;
+use crate::job::tasks;
 use crate::{Term, Ticket};
 use smrlab_stl::HostRequest;
 use smrlab_units::Blocks;

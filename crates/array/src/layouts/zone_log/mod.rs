@@ -7,7 +7,7 @@ mod entry;
 
 pub use entry::ENTRY;
 
-use crate::plan::tasks;
+use crate::job::tasks;
 use crate::tickets::Tickets;
 use crate::{Array, Change as _, End, Health, Locks, MemberId, MemberPlan, Phase, Records, Ticket, Work};
 use smrlab_stl::layers::log::{LogLayer, skipped};
