@@ -12,6 +12,7 @@
 
 pub mod bytes;
 mod cache;
+pub mod chosen;
 pub mod contract;
 pub mod entry;
 pub mod event_loop;
@@ -33,6 +34,7 @@ mod tickets;
 pub mod volume;
 
 pub use bytes::{Buffers, Staging};
+pub use chosen::{BuiltArray, Chosen, parse};
 pub use contract::{Array, Capabilities, Health, Locks, Phase, Stop, counted};
 pub use entry::{ArrayContext, ArrayEntry};
 pub use event_loop::{Done, EventLoop, Schedule};
@@ -43,7 +45,7 @@ pub use part::{End, OpPart, Source, Term};
 pub use plan::{MemberOp, MemberPlan};
 pub use queue::Queue;
 pub use record::{Change, Record, Records};
-pub use registry::{ARRAYS, BuiltArray, Chosen, parse};
+pub use registry::ARRAYS;
 pub use smrlab_drive::MemberId;
 pub use state::ArrayState;
 pub use volume::{Sent, Volume};

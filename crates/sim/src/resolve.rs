@@ -7,7 +7,7 @@ use crate::prefill::Prefill;
 use crate::spaces::Spaces;
 use crate::spec::Spec;
 use crate::state;
-use smrlab_array::{ArrayContext, ArrayState, BuiltArray, Chosen, registry};
+use smrlab_array::{ArrayContext, ArrayState, BuiltArray, Chosen};
 use smrlab_drive::assemble::BuildLayer;
 use smrlab_drive::{Assembled, Wanted, assemble};
 use smrlab_stl::{BuildContext, Built, zones_of};
@@ -124,7 +124,7 @@ fn assemble_array(
     build: BuildLayer<'_>,
     faults: &mut Problems,
 ) -> Option<ArrayRun> {
-    let chosen = faults.keep("array", registry::parse(text))?;
+    let chosen = faults.keep("array", smrlab_array::parse(text))?;
     let first = first.filter(|_| !chosen.is_single())?;
     let mut others = Vec::new();
     for disk in 1..chosen.disks + chosen.spares {
