@@ -88,11 +88,16 @@ class Guest:
         # One where speed counts: emulated, a second one costs half as much again.
         self.processors = processors
         self.disks: list[str] = []
+        self.cards: list[str] = []
 
     def scsi(self, url: str) -> None:
         """A disk of an iSCSI target, whose commands reach the target as the guest's kernel sends them."""
         n = len(self.disks) // 4
         self.disks += ["-drive", f"file={url},if=none,id=disk{n},format=raw", "-device", f"scsi-generic,drive=disk{n}"]
+
+    def network(self) -> None:
+        """Gives it a network card: the guest can be 10.0.2.15, and the host's loopback is 10.0.2.2 to it."""
+        self.cards = ["-netdev", "user,id=net", "-device", "virtio-net-pci,netdev=net"]
 
     def command(self) -> list[str]:
         """How QEMU is started."""
@@ -109,7 +114,7 @@ class Guest:
             "-kernel", str(image), "-initrd", str(self.shared / "initrd"),
             "-append", "console=ttyS0 quiet panic=-1 mitigations=off nokaslr",
             *(w for share in shares for w in ("-virtfs", f"local,security_model=none,{share}")),
-            "-device", "virtio-scsi-pci", *self.disks,
+            "-device", "virtio-scsi-pci", *self.disks, *self.cards,
         ]  # fmt: skip
 
     def run(self, script: str, limit_s: float, answers: Answers | None = None, **known: object) -> str:

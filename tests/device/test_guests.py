@@ -127,6 +127,64 @@ def test_zones_that_fail_below_a_file_system(guest: tuple[Guest, Device, Answers
     machine.run("failing.sh", 240, answers, **known)
 
 
+class Detour:
+    """A second way to a port, which can be cut: who is on it loses its connection."""
+
+    def __init__(self, to: int) -> None:
+        self.to = to
+        self.cut_off = False
+        self.open: list[socket.socket] = []
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = int(self.listener.getsockname()[1])
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self) -> None:
+        with suppress(OSError):
+            while True:
+                near, _ = self.listener.accept()
+                if self.cut_off:
+                    near.close()
+                    continue
+                with suppress(OSError):
+                    far = socket.create_connection(("127.0.0.1", self.to))
+                    self.open += [near, far]
+                    for ends in ((near, far), (far, near)):
+                        threading.Thread(target=self.carry, args=ends, daemon=True).start()
+                    continue
+                near.close()
+
+    def carry(self, one: socket.socket, other: socket.socket) -> None:
+        with suppress(OSError):
+            while data := one.recv(1 << 18):
+                other.sendall(data)
+        for end in (one, other):
+            with suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+
+    def cut(self) -> None:
+        self.cut_off = True
+        for end in self.open:
+            with suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+            end.close()
+        self.open = []
+
+
+@pytest.mark.full
+def test_one_disk_over_two_sessions_of_which_one_is_cut(make: Make, fast: Path, tmp_path: Path) -> None:
+    """open-iscsi, and dm-multipath with its daemon, in the guest; the server here."""
+    need("iscsid", "multipathd", "udevadm", "sg_persist", "fio")
+    machine = Guest(tmp_path, memory_mib=1024)
+    machine.network()
+    device, port = serve(make, store=str(fast / "s"), layer="s-block", size=256 << 20)
+    path = Detour(port)
+    target = url(device, port).split("/")[-2]
+    machine.run("paths.sh", 240, {"cut": path.cut}, TARGET=target, DIRECT=port, CUT=path.port)
+    assert path.cut_off
+    path.listener.close()
+    assert device.ask("stats")["host"]["errors"] == 0
+
+
 @pytest.mark.full
 def test_btrfs_on_a_machine_that_loses_power(guest: tuple[Guest, Device, Answers]) -> None:
     """First the host alone, then its disk as well, in the middle of an operation: what was synced is there."""
