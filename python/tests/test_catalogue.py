@@ -40,6 +40,7 @@ def test_words_for_results_are_explained_with_formula_and_source(smrlab: Invoke)
     ended = smrlab("explain", "stals")
     assert ended.status == 2
     assert "did you mean 'stall" in ended.err
+    assert "did you mean 'overprovision'" in smrlab("explain", "overprovison").err
 
 
 def test_a_parameter_is_explained_for_all_that_have_it(smrlab: Invoke) -> None:

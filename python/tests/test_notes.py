@@ -37,6 +37,19 @@ def test_a_run_that_wrote_to_conventional_zones_alone_says_so(capsys: pytest.Cap
     assert capsys.readouterr().err == ""
 
 
+def test_a_layer_that_reads_the_rest_of_units_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    def said(fill: float, layer: str) -> str:
+        doc = {"spec": {"layer": layer}, "busy_s": 8.0, "time_by_cause_s": {"host": 8.0 - fill, "fill": fill}}
+        finish.tell_parts_of_units([("a", doc), ("b", {"spec": {"layer": "cmr"}, "busy_s": 8.0})])
+        return " ".join(capsys.readouterr().err.split())
+
+    assert "read the rest of them first: a 25 % of its busy time" in said(2.0, "log,policy=greedy")
+    assert said(0.8, "log") == ""
+    assert said(2.0, "segment") == ""
+    finish.tell_parts_of_units([("idle", {"spec": {"layer": "log"}})])
+    assert capsys.readouterr().err == ""
+
+
 def test_a_trace_where_a_specification_belongs_is_told_its_option(tmp_path: Path) -> None:
     (tmp_path / "t.parquet").write_bytes(b"PAR1\xff\xfe")
     with pytest.raises(InputError, match=f"is no specification.*--trace {tmp_path}/t.parquet"):

@@ -216,7 +216,9 @@ pub fn explain_json(name: &str) -> Result<Value> {
     found(name).or_else(|| found(&format!("synth:{name}"))).or_else(|| metrics(name)).ok_or_else(|| {
         let names = ALL.iter().filter_map(|v| v["name"].as_str().map(str::to_owned));
         let words = keys::all().flat_map(|k| [k.path, k.name].into_iter().chain(k.aliases.iter().copied()));
-        let names: Vec<String> = names.chain(words.map(str::to_owned)).collect();
+        let params = ALL.iter().filter_map(|v| v["params"].as_array()).flatten();
+        let params = params.filter_map(|p| p["name"].as_str().map(str::to_owned));
+        let names: Vec<String> = names.chain(words.map(str::to_owned)).chain(params).collect();
         let hint = hint(name, names.iter().map(String::as_str));
         RunError::field("name", format!("nothing is called '{name}'{hint}; smrlab list names everything"))
     })

@@ -14,6 +14,8 @@ from . import console
 
 # Above this share of reads of never-written blocks there is a note.
 UNWRITTEN = 0.01
+# Above this share of the busy time that went into reading the rest of units there is a note.
+FILLS = 0.1
 
 
 def show_comparison(results: Results) -> None:
@@ -44,6 +46,7 @@ def _tell(runs: list[tuple[str, dict[str, Any]]]) -> None:
     tell_refused(runs)
     tell_conventional(runs)
     tell_bare_bands(str(text.dig(doc, "spec.layer")) for _, doc in runs)
+    tell_parts_of_units(runs)
     warn_overload(runs)
     warn_crowded(runs)
     warn_unwritten(runs)
@@ -140,6 +143,27 @@ def tell_refused(runs: list[tuple[str, dict[str, Any]]]) -> None:
 
 
 _SEQUENTIAL = ("zone_resets", "zones_closed_for_others", "open_zones", "used_zones_closed", "used_zones_full")
+
+
+def tell_parts_of_units(runs: list[tuple[str, dict[str, Any]]]) -> None:
+    """Says which layers read a large share of the time what the host's writes leave of units of the map."""
+    told = []
+    for name, doc in runs:
+        share = (text.dig(doc, "time_by_cause_s.fill") or 0) / (doc.get("busy_s") or math.inf)
+        if share > FILLS and "granularity" in _parameters(str(text.dig(doc, "spec.layer")).partition(",")[0]):
+            told.append(f"{name} {text.share(share)}")
+    if told:
+        console.note(
+            f"Writes that cover units of the map in part made the drive read the rest of them first: {', '.join(told)} "
+            "of its busy time. The layer's granularity= is their size; requests of a multiple of it, at a multiple of "
+            "it, need no such reads."
+        )
+
+
+def _parameters(layer: str) -> list[str]:
+    """The names of a layer's parameters; none where the registry has no such layer."""
+    known = json.loads(_core.list_json("layers"))
+    return [p["name"] for entry in known if entry["name"] == layer for p in entry["params"]]
 
 
 def tell_conventional(runs: list[tuple[str, dict[str, Any]]]) -> None:

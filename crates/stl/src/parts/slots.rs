@@ -6,7 +6,7 @@
 use crate::{Plan, parts::split::ReadRuns};
 use smrlab_disk::{BandId, Bands};
 use smrlab_units::reciprocal::RunIndex;
-use smrlab_units::{Blocks, Pba};
+use smrlab_units::{Blocks, Pba, counted};
 use std::ops::Range;
 
 /// See the [module](self).
@@ -53,8 +53,11 @@ impl Slots {
             end += slots;
             (shortest, longest) = (shortest.min(slots), longest.max(slots));
             if end >= u64::from(u32::MAX) {
+                let least = (bands.data_blocks().0 >> 32) + 1;
                 return Err(format!(
-                    "units of {unit} blocks are more than the map can number: use a larger granularity="
+                    "a map of units of {} numbers fewer than 2^32 of them, and the drive has more: granularity={least} is \
+                     the smallest that fits",
+                    counted(unit, "block")
                 ));
             }
         }
@@ -174,6 +177,18 @@ pub(crate) mod tests {
         }
         let by_band = |b: u32| s.bands().band(BandId(u64::from(b))).blocks.0 / 8;
         assert_eq!(u64::from(s.total()), (0..s.band_count()).map(by_band).sum::<u64>());
+    }
+
+    /// The medium has about 2^34 blocks.
+    #[test]
+    fn a_map_with_too_many_units_names_the_smallest_that_fits() {
+        let drive = model::load("modern-7200", |_| Err(String::new())).unwrap();
+        let bands = || drive.bands(None).unwrap();
+        let refused = Slots::new(bands(), 1).unwrap_err();
+        let named: u64 = refused.split("granularity=").nth(1).unwrap().split(' ').next().unwrap().parse().unwrap();
+        assert!(named > 1 && refused.contains("units of 1 block numbers"), "{refused}");
+        assert!(Slots::new(bands(), named).is_ok());
+        assert!(Slots::new(bands(), named - 1).is_err());
     }
 
     /// Two tracks of which every sector is a defect: the first band is empty, and bands of four tracks are not.
