@@ -67,3 +67,36 @@ impl Recording {
 fn wrong(e: impl std::fmt::Display) -> DeviceError {
     DeviceError::new(libc::EIO, format!("recording: {e}"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use smrlab_trace::{OpenContext, open, read_all};
+    use smrlab_units::{Blocks, HostOp, Lba};
+
+    /// More requests than are kept before they are written down: all are in the trace, once, as they came. A clock that goes back does not
+    /// take the trace with it, and nothing follows its end.
+    #[test]
+    fn a_trace_has_every_request_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("t.parquet");
+        let recorder = Recorder::create(&path, "test").unwrap();
+        let requests: Vec<HostRequest> = (0..2 * Batch::ROWS as u64 + 3)
+            .map(|n| {
+                let op = [HostOp::Read, HostOp::Write, HostOp::Discard][n as usize % 3];
+                HostRequest { fua: n % 6 == 1, ..HostRequest::new(op, Lba(n * 8), Blocks(1 + n % 16)) }
+            })
+            .collect();
+        let came = |n: u64| SimTime(1000 * if n % 100 == 50 { n - 20 } else { n });
+        (0..).zip(&requests).for_each(|(n, request)| recorder.note(came(n), request).unwrap());
+        recorder.finish().unwrap();
+        recorder.note(SimTime(1 << 40), &requests[0]).unwrap();
+        recorder.finish().unwrap();
+        let trace = read_all(&mut *open(path.to_str().unwrap(), &OpenContext::default()).unwrap()).unwrap();
+        let times = (0u64..).map(|n| SimTime(1000 * (n - u64::from(n % 100 == 50))));
+        assert!(trace.arrival.iter().copied().eq(times.take(requests.len())));
+        assert!(trace.lba.iter().copied().eq(requests.iter().map(|r| r.lba)));
+        let rest = (0..trace.len()).map(|i| (trace.op[i], u64::from(trace.blocks[i]), trace.fua[i]));
+        assert!(rest.eq(requests.iter().map(|r| (r.op, r.blocks.0, r.fua))));
+    }
+}

@@ -313,6 +313,30 @@ fn read_checkpoint(path: &Path, id: u64, epoch: u64, each: &mut dyn FnMut(Entry)
 mod tests {
     use super::*;
 
+    /// No file has so many bytes. What was taken of them in part is given back: the file is as long as its mapping is.
+    #[test]
+    fn a_log_that_cannot_grow_gives_back_what_it_took() {
+        let (file, mapped) = (tempfile::tempfile().unwrap(), FIRST);
+        file.set_len(mapped + STEP / 2).unwrap();
+        let e = grown(&file, (1 << 62) / ENTRY as u64, mapped).unwrap_err();
+        assert_eq!(e.raw_os_error(), Some(libc::ENOSPC));
+        assert_eq!(file.metadata().unwrap().len(), mapped);
+    }
+
+    /// Records that come while data are synced are durable with the next mark; where none come the mark itself is, too.
+    #[test]
+    fn a_mark_says_no_more_than_was_synced() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut log = Log::open(dir.path(), 1, 1, &mut |_| ()).unwrap();
+        for came in [0, 1, 2] {
+            let upto = log.position();
+            (0..came).for_each(|n| log.append(Entry { tag: 7, words: [n, 0, 0] }).unwrap());
+            let durable = log.mark(upto).unwrap().sync().unwrap();
+            let expected = if came == 0 { log.position() } else { upto };
+            assert_eq!(durable, expected, "{came} came meanwhile");
+        }
+    }
+
     /// A log may be twice as long as the checkpoint before it, from 32 MiB on and to 64 MiB.
     #[test]
     fn a_checkpoint_is_due_where_the_log_is_long_beside_the_last_one() {

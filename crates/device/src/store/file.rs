@@ -152,8 +152,12 @@ impl BlockDevice {
             OpenOptions::new().read(true).write(true).custom_flags(libc::O_EXCL).open(path).map_err(fail)?;
         let bytes = file.seek(SeekFrom::End(0)).map_err(fail)?;
         file.rewind().and_then(|()| file.read_exact(&mut [0; 512])).map_err(fail)?;
-        // A server before this one may have left something to be synced.
-        Ok((Self { file, path: path.to_owned(), dirty: AtomicBool::new(true) }, bytes))
+        Ok((Self::of(file, path), bytes))
+    }
+
+    /// A server before this one may have left something to be synced.
+    fn of(file: File, path: &Path) -> Self {
+        Self { file, path: path.to_owned(), dirty: AtomicBool::new(true) }
     }
 
     fn named(&self, r: std::io::Result<()>) -> Result<()> {
@@ -207,6 +211,44 @@ mod tests {
         let expected: Vec<u8> =
             (0..found.len()).map(|i| if (at..at + len).contains(&i) { 0 } else { 7 }).collect();
         assert!(found == expected);
+    }
+
+    /// A file that takes everything and cannot be synced.
+    fn unsynced() -> File {
+        OpenOptions::new().read(true).write(true).open("/dev/null").unwrap()
+    }
+
+    /// Whichever file of a store cannot be synced, the store was not, and it is named.
+    #[test]
+    fn all_files_of_a_store_are_synced() {
+        for bad in 0..3 {
+            let file = |i| if i == bad { unsynced() } else { tempfile::tempfile().unwrap() };
+            let store = Sparse { files: (0..3).map(file).collect(), dir: PathBuf::from("d") };
+            let e = store.sync().unwrap_err().to_string();
+            assert!(e.contains(&format!("d/data.00{bad}")), "{e}");
+        }
+        let files = (0..3).map(|_| tempfile::tempfile().unwrap()).collect();
+        Sparse { files, dir: PathBuf::from("d") }.sync().unwrap();
+    }
+
+    /// A block device is synced where there may be something to be synced: at first, after a write, after zeroes, and where
+    /// that failed before; and only there.
+    #[test]
+    fn a_block_device_is_synced_until_that_succeeds() {
+        let mut device = BlockDevice::of(unsynced(), Path::new("/dev/null"));
+        for _ in 0..2 {
+            assert!(device.sync().unwrap_err().to_string().contains("/dev/null"));
+        }
+        device.file = tempfile::tempfile().unwrap();
+        device.sync().unwrap();
+        for changes in [|d: &BlockDevice| d.write(0, &[1; 512]), |d: &BlockDevice| d.zero(0, 512)] {
+            device.file = unsynced();
+            device.sync().unwrap();
+            changes(&device).unwrap();
+            assert!(device.sync().is_err());
+            device.file = tempfile::tempfile().unwrap();
+            device.sync().unwrap();
+        }
     }
 
     /// What lies over the edge of two files is in both, and is read, zeroed and found again there.
