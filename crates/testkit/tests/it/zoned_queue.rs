@@ -293,6 +293,10 @@ impl Rig {
             }
             .numbered(id);
             r.fua = r.op == HostOp::Write && rng.one_in(6);
+            // What is discarded is as it was, whether it is in the drive's memory or not.
+            if r.op == HostOp::Read && rng.one_in(5) {
+                r.op = HostOp::Discard;
+            }
             now += SimTime::from_us(rng.below(6_000));
             let Ok(()) = drive.wake(now, &mut bench);
             while !drive.has_room() {
