@@ -7,7 +7,7 @@ mod order;
 use crate::keys::{Keys, Text};
 use crate::login::{Agreed, MOST_RECEIVED, MOST_TEXT, WINDOW};
 use crate::pdu::{self, NO_TAG, Pdu, opcode};
-use crate::target::Target;
+use crate::target::{Seat, Target};
 use order::{Order, Work};
 use parking_lot::{Condvar, Mutex};
 use smrlab_device::buffer::{Buffer, Spare};
@@ -20,6 +20,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 const TEXT_TAG: u32 = 1;
 /// The command that reads a unit attention, which is its data and no refusal (SPC).
 const REQUEST_SENSE: u8 = 0x03;
+/// PERSISTENT RESERVE OUT, PREEMPT AND ABORT.
+const PREEMPT_AND_ABORT: [u8; 2] = [0x5f, 0x05];
 
 /// What a session reads from.
 pub trait Wire: Read {
@@ -31,8 +33,9 @@ pub trait Wire: Read {
 struct Task {
     header: Pdu,
     order: Order,
-    /// How often the logical unit had been reset.
+    /// How often the logical unit had been reset, and commands of this session aborted by another one.
     resets: u64,
+    aborts: u64,
     /// What its CDB needs from the host, and what of that comes: no more than the host says that it sends.
     needed: u64,
     wanted: usize,
@@ -58,8 +61,7 @@ struct Out<W> {
 pub struct Session<'a, W> {
     target: &'a Target,
     agreed: Agreed,
-    /// The initiator port, as SCSI names it.
-    port: String,
+    seat: Seat<'a>,
     /// Where the initiator reached this target.
     address: String,
     out: Mutex<Out<W>>,
@@ -102,9 +104,9 @@ impl<'a, W: Write + Send> Session<'a, W> {
         let out = Out { to, status: agreed.status, command: agreed.command, open: 0 };
         let modes = AtomicU64::new(target.mode_changes.load(Relaxed));
         let (work, spare, text) = (Mutex::default(), Mutex::default(), Mutex::default());
-        let port = agreed.port();
+        let seat = target.seat(agreed.port(), !agreed.discovery);
         let (out, more, ended) = (Mutex::new(out), Condvar::new(), Condvar::new());
-        Self { target, agreed, port, address, out, work, more, ended, spare, text, modes }
+        Self { target, agreed, seat, address, out, work, more, ended, spare, text, modes }
     }
 
     /// Serves it until one of the two sides ends it.
@@ -291,6 +293,7 @@ impl<'a, W: Write + Send> Session<'a, W> {
             header: pdu,
             order,
             resets,
+            aborts: self.seat.came(),
             needed,
             wanted,
             data,
@@ -320,9 +323,9 @@ impl<'a, W: Write + Send> Session<'a, W> {
         }
         let disk = &*self.target.disk;
         let mut told = None;
-        disk.reserved(&mut |all| told = all.attention(&self.port));
+        disk.reserved(&mut |all| told = all.attention(&self.seat.port));
         if told.is_some() {
-            disk.reserve(&mut |all| told = all.take_attention(&self.port));
+            disk.reserve(&mut |all| told = all.take_attention(&self.seat.port));
         }
         told
     }
@@ -355,6 +358,7 @@ impl<'a, W: Write + Send> Session<'a, W> {
         let in_order = pdu.word(36) == task.next_data && pdu.word(40) as usize == data.len() - pdu.length();
         if pdu.word(20) != task.transfer || !fits || !in_order {
             let Some(task) = tasks.remove(&pdu.tag()) else { return Ok(()) };
+            self.seat.leaves(task.aborts);
             self.leave(task.order);
             return self.answer(&task.header, 0, Err(Sense::DATA_PHASE.into()));
         }
@@ -391,13 +395,19 @@ impl<'a, W: Write + Send> Session<'a, W> {
 
     fn run(&self, task: Task) -> io::Result<()> {
         let (disk, cdb) = (&*self.target.disk, &task.header.header[32..48]);
-        let at_work = self.target.at_work.read();
-        // Another session may have reset the logical unit.
-        let answer = (task.resets == self.target.resets.load(Relaxed)).then(|| match unit_0(&task.header) {
+        // What aborts others' commands waits for those that began, and none begins meanwhile.
+        let alone = (cdb[..2] == PREEMPT_AND_ABORT).then(|| self.target.at_work.write());
+        let together = alone.is_none().then(|| self.target.at_work.read());
+        // Another session may have reset the logical unit, or aborted what waits.
+        let ended = self.seat.leaves(task.aborts) || task.resets != self.target.resets.load(Relaxed);
+        let answer = (!ended).then(|| match unit_0(&task.header) {
             true => self.executed(cdb, &task.data),
             false => execute_absent(disk, cdb),
         });
-        drop(at_work);
+        if alone.is_some() {
+            self.abort_preempted();
+        }
+        drop((alone, together));
         let wanted = self.work.lock().running.remove(&task.header.tag()) != Some(false);
         self.ended.notify_all();
         self.spare.lock().give(task.data);
@@ -416,7 +426,7 @@ impl<'a, W: Write + Send> Session<'a, W> {
     fn executed(&self, cdb: &[u8], data: &[u8]) -> Result<Vec<u8>, Refused> {
         let disk = &*self.target.disk;
         let before = disk.modes();
-        let answer = execute(disk, &self.port, cdb, data);
+        let answer = execute(disk, &self.seat.port, cdb, data);
         if matches!(cdb[0], 0x15 | 0x55) && disk.modes() != before {
             self.target.mode_changes.fetch_add(1, Relaxed);
             self.modes.fetch_add(1, Relaxed);

@@ -5,10 +5,53 @@ use parking_lot::{Condvar, Mutex, RwLock};
 use smrlab_scsi::Disk;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{Shutdown, TcpStream};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, AtomicU64, Ordering::Relaxed};
 
 /// Who has a session: the initiator's name and its part of the session's identity.
 pub(crate) type Nexus = (String, [u8; 6]);
+
+/// Commands of a session that have not begun.
+#[derive(Default)]
+struct Waiting {
+    /// How many.
+    commands: u64,
+    /// How often another session aborted them.
+    aborts: u64,
+}
+
+/// A session's place among those of its target, until it is dropped.
+pub(crate) struct Seat<'a> {
+    target: &'a Target,
+    /// The initiator port, as SCSI names it.
+    pub(crate) port: String,
+    waiting: Arc<Mutex<Waiting>>,
+}
+
+impl Seat<'_> {
+    /// A command came: how often those before it were aborted.
+    pub(crate) fn came(&self) -> u64 {
+        let mut waiting = self.waiting.lock();
+        waiting.commands += 1;
+        waiting.aborts
+    }
+
+    /// A command begins, or never will; whether it was aborted since it came.
+    pub(crate) fn leaves(&self, came: u64) -> bool {
+        let mut waiting = self.waiting.lock();
+        waiting.commands -= 1;
+        waiting.aborts != came
+    }
+}
+
+impl Drop for Seat<'_> {
+    fn drop(&mut self) {
+        let mut seats = self.target.seats.lock();
+        if seats.get(&self.port).is_some_and(|own| Arc::ptr_eq(own, &self.waiting)) {
+            seats.remove(&self.port);
+        }
+    }
+}
 
 /// See the [module](self).
 pub struct Target {
@@ -26,6 +69,8 @@ pub struct Target {
     pub(crate) at_work: RwLock<()>,
     /// How often mode pages were changed.
     pub(crate) mode_changes: AtomicU64,
+    /// By initiator ports.
+    seats: Mutex<BTreeMap<String, Arc<Mutex<Waiting>>>>,
     pub(crate) sessions: Mutex<BTreeMap<Nexus, (u64, TcpStream)>>,
     pub(crate) connections: AtomicU64,
     /// Connections whose session is being served, and that one's is over.
@@ -46,6 +91,7 @@ impl Target {
             resets: AtomicU64::new(0),
             at_work: RwLock::default(),
             mode_changes: AtomicU64::new(0),
+            seats: Mutex::default(),
             sessions: Mutex::default(),
             connections: AtomicU64::new(0),
             live: Mutex::default(),
@@ -62,6 +108,24 @@ impl Target {
     /// Its name, as initiators write it.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// A place for a session of this initiator port; `known`: others may abort its commands.
+    pub(crate) fn seat(&self, port: String, known: bool) -> Seat<'_> {
+        let waiting = Arc::default();
+        if known {
+            self.seats.lock().insert(port.clone(), Arc::clone(&waiting));
+        }
+        Seat { target: self, port, waiting }
+    }
+
+    /// Aborts all commands of an initiator port that have not begun. Whether there were any.
+    pub(crate) fn abort(&self, port: &str) -> bool {
+        let seats = self.seats.lock();
+        let Some(mut waiting) = seats.get(port).map(|waiting| waiting.lock()) else { return false };
+        let any = waiting.commands > 0;
+        waiting.aborts += u64::from(any);
+        any
     }
 
     /// Ends the connections of everybody.

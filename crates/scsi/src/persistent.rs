@@ -88,8 +88,12 @@ pub(crate) fn change(all: &mut Reservations, call: &Call<'_>) -> Answer {
         1 => all.reserve(host, key, keeps(call)?)?,
         2 => all.release(host, key, keeps(call)?)?,
         3 => all.clear(host, key)?,
-        // AND ABORT: commands of other hosts are over when this one is carried out, and those that wait are refused after it.
-        4 | 5 => all.preempt(host, key, other, keeps(call))?,
+        4 => drop(all.preempt(host, key, other, keeps(call))?),
+        // Commands that wait are the transport's; what had begun is over when this one is carried out.
+        5 => {
+            let hosts = all.preempt(host, key, other, keeps(call))?;
+            all.abort(hosts);
+        }
         _ => all.register(host, None, other)?,
     }
     if registers {

@@ -91,6 +91,8 @@ pub struct Reservations {
     alone: Option<String>,
     /// What hosts are to hear with their next command.
     attentions: BTreeMap<String, Vec<Sense>>,
+    /// Whose commands PREEMPT AND ABORT ended last.
+    aborted: Vec<String>,
 }
 
 /// Whether something was done.
@@ -133,13 +135,23 @@ impl Reservations {
         first
     }
 
-    fn tell(&mut self, host: &str, what: Sense) {
+    /// Has a host hear of something before its next command.
+    pub fn tell(&mut self, host: &str, what: Sense) {
         if self.attentions.len() < MOST || self.attentions.contains_key(host) {
             let all = self.attentions.entry(host.to_owned()).or_default();
             if !all.contains(&what) {
                 all.push(what);
             }
         }
+    }
+
+    /// Hosts whose commands are to be aborted since PREEMPT AND ABORT was carried out; said once.
+    pub fn take_aborted(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.aborted)
+    }
+
+    pub(crate) fn abort(&mut self, hosts: Vec<String>) {
+        self.aborted = hosts;
     }
 
     /// Tells all that are registered, but not `host`.
@@ -305,8 +317,14 @@ impl Reservations {
     }
 
     /// PREEMPT: registrations with the key `whose` end, and where they are of who holds the reservation, `host` takes it and stays registered.
-    /// Only then is it of interest what it is to keep.
-    pub(crate) fn preempt(&mut self, host: &str, key: Key, whose: Key, keeps: Result<Keeps, Sense>) -> Done {
+    /// Only then is it of interest what it is to keep. Answers whose registrations ended.
+    pub(crate) fn preempt(
+        &mut self,
+        host: &str,
+        key: Key,
+        whose: Key,
+        keeps: Result<Keeps, Sense>,
+    ) -> Result<Vec<String>, Refused> {
         self.known(host, key)?;
         let (holder, before) = self.held().unzip();
         let of_all = before.is_some_and(Keeps::of_all);
@@ -338,6 +356,6 @@ impl Reservations {
             }
         }
         self.generation = self.generation.wrapping_add(1);
-        Ok(())
+        Ok(victims)
     }
 }

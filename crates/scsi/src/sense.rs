@@ -75,6 +75,8 @@ impl Sense {
     pub const REGISTRATIONS_PREEMPTED: Self = sense(0x6, 0x2a, 0x05);
     /// Another initiator changed a mode page.
     pub const MODES_CHANGED: Self = sense(0x6, 0x2a, 0x01);
+    /// Another initiator aborted commands of this one.
+    pub const COMMANDS_CLEARED: Self = sense(0x6, 0x2f, 0x00);
     /// The logical unit was reset since the initiator's last command.
     pub const WAS_RESET: Self = sense(0x6, 0x29, 0x00);
     /// The blocks cannot be written.

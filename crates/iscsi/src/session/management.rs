@@ -3,6 +3,7 @@
 use super::order::{Order, Work};
 use super::{Next, Session, Task, unit_0};
 use crate::pdu::{Pdu, opcode};
+use smrlab_scsi::Sense;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::sync::atomic::Ordering::Relaxed;
@@ -16,12 +17,15 @@ impl<W: Write + Send> Session<'_, W> {
                 let tag = pdu.word(20);
                 let waited = tasks.remove(&tag);
                 // 1: the task does not exist.
-                u8::from(!self.forget(waited.map(|task| task.order)) && !self.abort(|running| running == tag))
+                u8::from(
+                    !self.forget(waited.map(|task| (task.order, task.aborts)))
+                        && !self.abort(|running| running == tag),
+                )
             }
             // There is no logical unit but one; sets of tasks are those of this session (TST of the control mode page).
             (2 | 4 | 5, false) => 2,
             (how @ (2 | 4 | 5 | 6 | 7), _) => {
-                self.forget(std::mem::take(tasks).into_values().map(|task| task.order));
+                self.forget(std::mem::take(tasks).into_values().map(|task| (task.order, task.aborts)));
                 self.abort(|_| true);
                 if how > 4 {
                     let disk = &self.target.disk;
@@ -56,7 +60,7 @@ impl<W: Write + Send> Session<'_, W> {
         let mut waited = Vec::new();
         queue.retain(|order, task| {
             let ends = which(task.header.tag()) && running.remove(&task.header.tag()).is_some();
-            waited.extend(ends.then_some(*order));
+            waited.extend(ends.then_some((*order, task.aborts)));
             !ends
         });
         let carried_out: Vec<u32> = running.keys().copied().filter(|tag| which(*tag)).collect();
@@ -70,10 +74,23 @@ impl<W: Write + Send> Session<'_, W> {
         self.forget(waited) || !carried_out.is_empty()
     }
 
+    /// What PREEMPT AND ABORT asked for: commands of hosts that lost their registration, and that have not begun, are neither carried out nor
+    /// answered. Another initiator's next command hears of that (SAM-5; TAS is 0).
+    pub(super) fn abort_preempted(&self) {
+        self.target.disk.reserve(&mut |all| {
+            for port in all.take_aborted() {
+                if self.target.abort(&port) && port != self.seat.port {
+                    all.tell(&port, Sense::COMMANDS_CLEARED);
+                }
+            }
+        });
+    }
+
     /// Tasks that are neither carried out nor answered. Whether there are any.
-    fn forget(&self, tasks: impl IntoIterator<Item = Order>) -> bool {
+    fn forget(&self, tasks: impl IntoIterator<Item = (Order, u64)>) -> bool {
         let mut any = false;
-        for order in tasks {
+        for (order, aborts) in tasks {
+            self.seat.leaves(aborts);
             self.leave(order);
             self.out.lock().open -= 1;
             any = true;

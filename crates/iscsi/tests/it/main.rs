@@ -300,14 +300,15 @@ fn commands_out_of_the_window_are_not_heard() {
     assert_eq!((out[0].word(28), out[0].word(32)), (11, 11 + 127));
 }
 
-/// What another session sends when this one has that many bytes left to read.
-struct After<'a>(&'a Target, Pdu, Bytes<'a>, Option<usize>);
+/// What another session, of this text of a login, sends when this one has that many bytes left to read.
+struct After<'a>(&'a Target, (&'a str, &'a [Pdu]), Bytes<'a>, Option<usize>);
 
 impl Read for After<'_> {
     fn read(&mut self, out: &mut [u8]) -> std::io::Result<usize> {
         if self.3.take_if(|left| self.2.0.len() <= *left).is_some() {
-            let (_, told, _) = converse(self.0, NORMAL, std::slice::from_ref(&self.1));
-            assert_eq!((told[0].header[2], told[0].header[3]), (0, 0));
+            let (_, told, _) = converse(self.0, self.1.0, self.1.1);
+            assert!(told.iter().all(|told| (told.header[2], told.header[3]) == (0, 0)));
+            assert_eq!(told.len(), self.1.1.len());
         }
         self.2.read(out)
     }
@@ -321,6 +322,11 @@ impl Wire for After<'_> {
 
 /// What a session hears of what it sends, when another one sends something before the last `left` bytes of it.
 fn hears_with(target: &Target, other: Pdu, left: usize, sent: &[Pdu]) -> Vec<Pdu> {
+    hears_among(target, (NORMAL, &[other]), left, sent)
+}
+
+/// The same, when another initiator sends all of that.
+fn hears_among(target: &Target, other: (&str, &[Pdu]), left: usize, sent: &[Pdu]) -> Vec<Pdu> {
     let mut wire = Vec::new();
     let mut first = Pdu { data: NORMAL.replace(' ', "\0").into_bytes(), ..Pdu::new(opcode::LOGIN) };
     first.header[0] |= 0x40;

@@ -98,3 +98,57 @@ fn who_was_preempted_hears_of_it_once() {
     let heard = statuses("iqn.a", &[ready(10), ready(11), ready(12)]);
     assert_eq!(heard, [(opcode::RESPONSE, 2), good, good]);
 }
+
+/// What waits when PREEMPT AND ABORT ends its host's registration is neither carried out nor answered, and the host hears of that behind the end
+/// of its registration; behind PREEMPT it gets the conflict. A host of which nothing waits has nothing to hear of.
+#[test]
+fn what_waits_is_aborted_with_its_registration() {
+    let (good, attention) = ([0; 3], |code: [u8; 2]| [2, code[0], code[1]]);
+    let [preempted, cleared] = [[0x2a, 5], [0x2f, 0]].map(attention);
+    let conflict = [0x18, 0, 0];
+    let data = data_out(3, 1, (0, 0), true, vec![7; 512]);
+    let (two, three) = ([good, preempted], [good, preempted, cleared]);
+    for (action, waits, told) in [
+        (4, true, [&[conflict], &two[1..], &[good; 2]].concat()),
+        (5, true, [&three[1..], &[good]].concat()),
+        (5, false, [&two[1..], &[good; 2]].concat()),
+    ] {
+        let target = target();
+        let mut sent = vec![out(10, 0, 0, [0, 7]), out(11, 1, 1, [7, 0])];
+        if waits {
+            sent.extend([command(3, 12, 0x20, 512, &write_10(0, 1)), data.clone()]);
+        }
+        let next = 12 + u32::from(waits);
+        sent.extend((next..next + 3).map(|number| command(number, number, 0, 0, &[0; 6])));
+        let other = NORMAL.replace("iqn.a", "iqn.b");
+        let preempts = [out(10, 0, 0, [0, 9]), out(11, action, 1, [9, 7])];
+        let left = 3 * 48 + if waits { 48 + 512 } else { 0 };
+        let heard = hears_among(&target, (&other, &preempts), left, &sent);
+        let byte = |pdu: &Pdu, at: usize| pdu.data.get(at).copied().unwrap_or(0);
+        let answers = heard.iter().filter(|p| p.opcode() == opcode::RESPONSE);
+        let answers: Vec<_> = answers.map(|p| [p.header[3], byte(p, 14), byte(p, 15)]).collect();
+        assert_eq!(answers[..2], [good; 2]);
+        assert_eq!(answers[2..], told, "action {action}, with a command that waits: {waits}");
+        let last = heard.last().unwrap();
+        assert_eq!(last.word(32) - last.word(28), 127, "all places in the window are free");
+        let mut data = [1; 512];
+        target.disk.read(Lba(0), &mut data).unwrap();
+        assert_eq!(data, [0; 512], "nothing was written");
+    }
+}
+
+/// A host that ends its own registration aborts its own commands, which is no news to it.
+#[test]
+fn who_aborts_its_own_commands_does_not_hear_of_it() {
+    let sent = [
+        out(10, 0, 0, [0, 7]),
+        command(3, 11, 0x20, 512, &write_10(0, 1)),
+        out(12, 5, 1, [7, 7]),
+        data_out(3, 1, (0, 0), true, vec![7; 512]),
+        command(13, 13, 0, 0, &[0; 6]),
+    ];
+    let (_, told, _) = converse(&target(), NORMAL, &sent);
+    let told: Vec<_> = told.iter().map(|p| (p.opcode(), p.tag(), p.header[3])).collect();
+    let answer = |tag| (opcode::RESPONSE, tag, 0);
+    assert_eq!(told, [answer(10), (opcode::READY, 3, 0), answer(12), answer(13)]);
+}
