@@ -141,7 +141,8 @@ class Walk:
         points: list[list[int]] = curve["list"]
         i = min(max(bisect_right([p[0] for p in points], d) - 1, 0), max(len(points) - 2, 0))
         (a, at), (b, bt) = points[i], points[min(i + 1, len(points) - 1)]
-        return round(at + Fraction((bt - at) * (d - a), b - a)) if b > a else int(at)
+        # A line that falls beyond the last point ends at 0.
+        return max(round(at + Fraction((bt - at) * (d - a), b - a)), 0) if b > a else int(at)
 
     def end(self, start: int, write: bool, pba: int, blocks: int) -> tuple[int, bool]:
         """When an operation ends that begins at `start`, and whether next to nothing decided about a turn."""

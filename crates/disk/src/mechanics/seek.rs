@@ -29,7 +29,7 @@ pub enum SeekCurve {
         /// The full distance.
         full: u64,
     },
-    /// Measured points (distance, time), ascending; straight lines between and beyond them.
+    /// Measured points (distance, time), ascending; straight lines between and beyond them, never below 0.
     Table(Vec<(u64, SimTime)>),
     /// The same for each direction.
     Directed {
@@ -354,6 +354,13 @@ mod tests {
         let c = SeekCurve::Table(vec![(1, us(1)), (3, us(5)), (10_000, us(10_002))]).ready();
         assert_eq!((c.time(1), c.time(2), c.time(3)), (1000, 3000, 5000));
         assert_eq!((c.time(5000), c.time(10_001)), (5_002_000, 10_003_000));
+    }
+
+    /// From 8 at 4 down to 2 at 6: 0 at 6 2/3, and no time before the start beyond.
+    #[test]
+    fn a_line_that_falls_beyond_the_last_point_ends_at_zero() {
+        let c = SeekCurve::Table(vec![(1, us(1)), (4, us(8)), (6, us(2))]).ready();
+        assert_eq!([5, 6, 7, 96].map(|d| c.between(0, d)), [5000, 2000, 0, 0]);
     }
 
     /// Of random curves, looked at over every distance and both ways.

@@ -226,7 +226,7 @@ fn seek(f: &mut impl Form, c: &mut SeekCurve, doc: &'static str) {
             points(
                 f,
                 list,
-                "of `table`: rows of distance and nanoseconds, distances rising; straight lines between and beyond",
+                "of `table`: rows of distance and nanoseconds, distances rising; straight lines between and beyond, never below 0",
             );
         }
         SeekCurve::Directed { rising, falling } | SeekCurve::Nearest { rising, falling } => {
