@@ -10,14 +10,6 @@ use smrlab_units::{Blocks, Dir, Pba};
 /// Invalid slots that are freed at the most before an S-block is written, as long as there is room.
 const POPPED: u64 = 8;
 
-/// How far the tail of the ring moves on before an S-block is written.
-struct Pace {
-    /// Only below so many slots of room.
-    low: u64,
-    /// So many slots at the most, as long as there is any room.
-    most: u64,
-}
-
 impl Section {
     /// Everything in `x` was discarded: it gives up its slot.
     pub(super) fn vacate(&mut self, x: u32) {
@@ -35,8 +27,11 @@ impl Section {
     /// Algorithm V.5, before `x` is written: S-blocks at the tail move to the head until the ring has room. The slot of
     /// `x` itself, which this write makes invalid, need not move (unless by the literal rules).
     pub(super) fn make_slot(&mut self, x: u32, rules: &Rules, work: &mut Work, plan: &mut Plan) {
-        let first = plan.ops().len();
-        let Pace { low, most } = self.pace(rules);
+        let low = self.low_room(rules);
+        if self.slots.room() >= low {
+            return;
+        }
+        let (first, most) = (plan.ops().len(), self.most_steps(rules));
         let (mut moved, mut steps) = (0, 0);
         while self.slots.room() < low && (steps < most || self.slots.room() < 2) {
             steps += 1;
@@ -67,17 +62,22 @@ impl Section {
         }
     }
 
-    /// How far the tail moves on. By the paper not at all until there is no room, and then until there is.
+    /// The tail moves on only below so many slots of room: by the paper not until there is none.
+    fn low_room(&self, rules: &Rules) -> u64 {
+        let spare = self.slots.spare();
+        if rules.paced { (spare - spare / 8).max(2) } else { 2 }
+    }
+
+    /// How many slots the tail moves on at the most, as long as there is any room. By the paper until there is room.
     ///
     /// Paced, in steps: as many slots as it takes to come to the next invalid ones while there still is room. These may be
     /// few, so in the last quarter of the spare slots it is as many as turn the whole ring before that is used up.
-    fn pace(&self, rules: &Rules) -> Pace {
+    fn most_steps(&self, rules: &Rules) -> u64 {
         if !rules.paced {
-            return Pace { low: 2, most: u64::MAX };
+            return u64::MAX;
         }
         let (room, spare) = (self.slots.room(), self.slots.spare());
-        let low = (spare - spare / 8).max(2);
-        let most = match self.slots.next_invalid() {
+        match self.slots.next_invalid() {
             Some((0, _)) => POPPED,
             Some((distance, run)) => {
                 let steps = distance / room.saturating_sub(1).max(1);
@@ -85,13 +85,12 @@ impl Section {
                 if few { steps.max(4 * self.slots.ring.used() / spare + 1) } else { steps }
             }
             None => 0,
-        };
-        Pace { low, most }
+        }
     }
 
     /// Frees the slot at the tail where it is invalid and room is short.
     pub(super) fn pop_slot(&mut self, rules: &Rules, plan: &mut Plan) {
-        if self.slots.room() < self.pace(rules).low && self.slots.at_tail().is_none() {
+        if self.slots.room() < self.low_room(rules) && self.slots.at_tail().is_none() {
             self.slots.pop();
             Self::record(plan, records::POP, [self.first, 0, 0]);
         }
@@ -132,8 +131,12 @@ impl Section {
 
     /// The first copy that making room for `x` needs.
     fn first_of_slot(&self, x: u32, rules: &Rules) -> Option<Pba> {
-        let Pace { low, most } = self.pace(rules);
+        let low = self.low_room(rules);
         let (mut room, mut ahead) = (self.slots.room(), 0);
+        if room >= low {
+            return None;
+        }
+        let most = self.most_steps(rules);
         while room < low && (ahead < most || room < 2) {
             match self.slots.owner_ahead(ahead) {
                 None => (room, ahead) = (room + 1, ahead + 1),
