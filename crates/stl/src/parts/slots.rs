@@ -185,7 +185,8 @@ pub(crate) mod tests {
         let drive = model::load("modern-7200", |_| Err(String::new())).unwrap();
         let bands = || drive.bands(None).unwrap();
         let refused = Slots::new(bands(), 1).unwrap_err();
-        let named: u64 = refused.split("granularity=").nth(1).unwrap().split(' ').next().unwrap().parse().unwrap();
+        let named: u64 =
+            refused.split("granularity=").nth(1).unwrap().split(' ').next().unwrap().parse().unwrap();
         assert!(named > 1 && refused.contains("units of 1 block numbers"), "{refused}");
         assert!(Slots::new(bands(), named).is_ok());
         assert!(Slots::new(bands(), named - 1).is_err());
