@@ -153,6 +153,8 @@ fn sharp() {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use smrlab_trace::Batch;
+    use smrlab_units::{Blocks, HostOp, Lba};
 
     #[test]
     fn a_deadline_is_kept_and_counted() {
@@ -207,6 +209,19 @@ mod tests {
             assert_eq!(as_they_came, timing == Timing::None && !records);
             assert_eq!(served.is_sorted(), !as_they_came, "{served:?}");
         }
+    }
+
+    /// A request that is nowhere: the capture cannot be written on, which whoever sent the last one of those that are kept hears.
+    #[test]
+    fn a_capture_that_fails_is_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let recorder = Recorder::create(&folder.path().join("t.parquet"), "t").unwrap();
+        let clock = ModelClock::new(Timing::None, 1.0, Some(recorder));
+        let nowhere = HostRequest::new(HostOp::Read, Lba(1 << 63), Blocks(1));
+        let answers: Vec<_> = (0..Batch::ROWS).map(|_| clock.call().arrive(&nowhere)).collect();
+        assert_eq!(answers.iter().position(Result::is_err), Some(Batch::ROWS - 1));
+        let e = answers[Batch::ROWS - 1].as_ref().unwrap_err();
+        assert!(e.errno() == libc::EIO && e.to_string().starts_with("recording: "), "{e}");
     }
 
     /// Nobody waits for a model that does not set the time, and nothing can be late.

@@ -188,6 +188,16 @@ fn an_action_is_of_one_zone() {
     assert_eq!(limits, (&json!("host-aware"), &json!(3), &json!(2)));
 }
 
+/// Zones of 32 blocks of which 24 can be written: the gaps between them are not told, and all zones are.
+#[test]
+fn zones_behind_gaps_are_told() {
+    let device = in_memory("zoned,zone=16KiB,capacity=12KiB,conventional=0%", None);
+    let zones = ask(&device, json!({"cmd": "zones"}))["zones"].clone();
+    let zones = zones.as_array().unwrap();
+    let told = zones.iter().map(|zone| (zone["start"].as_u64(), zone["blocks"].as_u64()));
+    assert!(told.eq((0..device.size() / 16384).map(|i| (Some(32 * i), Some(24)))), "{zones:?}");
+}
+
 /// Of an array's disks that one is broken, and shown, which was named.
 #[test]
 fn disks_of_an_array_are_asked_by_their_numbers() {

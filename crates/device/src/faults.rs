@@ -143,6 +143,21 @@ mod tests {
         assert_eq!([&faults.slow_ns, &faults.error_in, &faults.cut_in].map(|n| n.load(Relaxed)), [0; 3]);
     }
 
+    /// Blocks 0 to 7 cannot be read: a read names the first of its own that is one of them, and a write of 2 and 3 mends those two.
+    #[test]
+    fn the_first_block_that_cannot_be_read_is_named() {
+        let faults = Faults::default();
+        faults.inject(&Injection { unreadable: Some((0, 8)), ..Injection::default() });
+        faults.pass(true, 2, 4).unwrap();
+        for (read, named) in
+            [(0..9, Some(0)), (1..2, Some(1)), (2..4, None), (2..6, Some(4)), (6..7, Some(6)), (8..9, None)]
+        {
+            let told = faults.pass(false, read.start, read.end).err().map(|e| e.to_string());
+            let expected = named.map(|n| format!("injected: block {n} of the medium is unreadable"));
+            assert_eq!(told, expected, "{read:?}");
+        }
+    }
+
     #[test]
     fn half_of_a_write_is_whole_sectors() {
         let faults = Faults::default();

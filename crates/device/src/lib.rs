@@ -15,6 +15,8 @@ pub(crate) mod disk;
 pub(crate) mod engine;
 pub(crate) mod entry;
 pub mod error;
+#[cfg(test)]
+mod failing_sync;
 pub mod faults;
 pub mod layered;
 pub(crate) mod leaves;

@@ -1,6 +1,8 @@
 //! The medium: bytes in a store, destroyed as a shingled head destroys them.
 
 mod durable;
+#[cfg(test)]
+mod tests;
 
 pub use durable::Begun;
 

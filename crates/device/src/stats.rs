@@ -198,6 +198,20 @@ mod tests {
         assert_eq!(events.after(1499).iter().map(|e| e.number).collect::<Vec<_>>(), [1500]);
     }
 
+    /// The first ten thousand are in the file, each in a line; what was there before is gone.
+    #[test]
+    fn the_first_events_are_written_down() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("events");
+        std::fs::write(&path, "of another server\n".repeat(20_000)).unwrap();
+        let events = Events::kept_in(&path);
+        (1..=WRITTEN + 2).for_each(|n| events.push("test", Some(n), n.to_string()));
+        let text = std::fs::read_to_string(&path).unwrap();
+        let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let numbers = lines.iter().map(|line| (line["number"].as_u64(), line["block"].as_u64()));
+        assert!(numbers.eq((1..=WRITTEN).map(|n| (Some(n), Some(n)))), "{} lines", lines.len());
+    }
+
     /// Nothing is the longest of no responses; of those that took no time, that is.
     #[test]
     fn the_longest_of_no_responses_is_left_out() {

@@ -21,7 +21,7 @@ impl Medium {
         self.synced.reach(wanted, || self.sync_all())
     }
 
-    fn position(&self) -> Option<Position> {
+    pub(super) fn position(&self) -> Option<Position> {
         self.state.read().log.as_ref().map(Log::position)
     }
 
