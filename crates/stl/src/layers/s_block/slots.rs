@@ -6,7 +6,6 @@
 use super::blocks::NONE;
 use crate::parts::chunked::Chunked;
 use crate::parts::ring::{Laid, Ring};
-use smrlab_blockmap::BlockSet;
 use smrlab_units::Pba;
 
 /// See the [module](self).
@@ -24,7 +23,9 @@ pub(super) struct SlotRing {
     /// S-blocks that have a slot.
     placed: u64,
     /// Slots in use that hold no newest copy.
-    invalid: BlockSet,
+    invalid: Chunked<u64>,
+    /// So many of the first slots are these at first.
+    invalid_at_first: u64,
     /// A bit for each slot whose S-block has cached blocks, the virtual ones too.
     cached: Chunked<u64>,
     /// How many of these are virtual slots, and the first of them; where there is none, any number.
@@ -40,8 +41,6 @@ impl SlotRing {
     pub(super) fn new(laid: Laid, size: u64, sblocks: u32, reach: u64, placed: bool) -> Self {
         let slots = laid.size() / size;
         let at_first = if placed { sblocks } else { 0 };
-        let mut invalid = BlockSet::new();
-        invalid.insert(u64::from(at_first)..u64::from(sblocks));
         Self {
             ring: Ring::with(slots, 0, u64::from(sblocks)),
             laid,
@@ -50,7 +49,8 @@ impl SlotRing {
             sblocks,
             at_first,
             placed: u64::from(at_first),
-            invalid,
+            invalid: Chunked::new((slots as usize).div_ceil(64)),
+            invalid_at_first: u64::from(sblocks - at_first),
             cached: Chunked::new((slots as usize + sblocks as usize).div_ceil(64)),
             unplaced_cached: 0,
             first_unplaced: 0,
@@ -140,20 +140,55 @@ impl SlotRing {
 
     fn give_up(&mut self, slot: u32) {
         self.set_owner(slot, NONE);
-        self.invalid.insert(u64::from(slot)..u64::from(slot) + 1);
+        self.set_invalid(u64::from(slot), true);
+    }
+
+    #[inline]
+    fn set_invalid(&mut self, slot: u64, is: bool) {
+        let first = self.invalid_at_first;
+        let fresh = |i: usize| !u64::MAX.checked_shl(first.saturating_sub(i as u64 * 64) as u32).unwrap_or(0);
+        let word = self.invalid.get_mut(slot as usize / 64, fresh);
+        *word = *word & !(1 << (slot % 64)) | u64::from(is) << (slot % 64);
+    }
+
+    /// The first slot in `from..end` that is invalid, or that is not.
+    fn next_of(&self, invalid: bool, from: u64, end: u64) -> Option<u64> {
+        let mut at = from;
+        while at < end {
+            let (found, known) = match self.invalid.get(at as usize / 64) {
+                Some(&word) => {
+                    let word = (if invalid { word } else { !word }) >> (at % 64);
+                    (at + u64::from(word.trailing_zeros()), (at / 64 + 1) * 64)
+                }
+                None => {
+                    let touched = self.invalid.next_touched(at as usize / 64).map_or(end, |i| i as u64 * 64);
+                    let found = match (invalid, at < self.invalid_at_first) {
+                        (true, false) => touched,
+                        (false, true) => self.invalid_at_first,
+                        (true, true) | (false, false) => at,
+                    };
+                    (found, touched)
+                }
+            };
+            if found < known {
+                return Some(found).filter(|&slot| slot < end);
+            }
+            at = known;
+        }
+        None
     }
 
     /// How far the first invalid slot lies from the tail, and how many follow it without a gap: none are counted behind
     /// the tail itself, where there may be very many.
     pub(super) fn next_invalid(&self) -> Option<(u64, u64)> {
         let (tail, size) = (self.ring.tail(), self.ring.size());
-        let behind = |from: u64, end: u64| self.invalid.next_set(from).filter(|&slot| slot < end);
+        let behind = |from: u64, end: u64| self.next_of(true, from, end);
         let (slot, distance) = match behind(tail, size) {
             Some(slot) if slot == tail => return Some((0, 1)),
             Some(slot) => (slot, slot - tail),
             None => behind(0, tail).map(|slot| (slot, slot + size - tail))?,
         };
-        Some((distance, self.invalid.next_unset(slot).min(size) - slot))
+        Some((distance, self.next_of(false, slot, size).unwrap_or(size) - slot))
     }
 
     /// Slots beyond the S-blocks that have one, and the guard: what moving gains at the most.
@@ -164,7 +199,7 @@ impl SlotRing {
     /// Frees the slot at the tail, which must be invalid.
     pub(super) fn pop(&mut self) {
         debug_assert_eq!(self.at_tail(), None);
-        self.invalid.remove(self.ring.tail()..self.ring.tail() + 1);
+        self.set_invalid(self.ring.tail(), false);
         self.ring.pop(1);
     }
 
@@ -251,7 +286,8 @@ impl SlotRing {
         self.ring = Ring::with(self.ring.size(), tail, 0);
         self.owner.clear();
         (self.at_first, self.placed) = (0, 0);
-        self.invalid = BlockSet::new();
+        self.invalid.clear();
+        self.invalid_at_first = 0;
         self.cached.clear();
         (self.unplaced_cached, self.first_unplaced) = (0, 0);
     }
@@ -262,7 +298,7 @@ impl SlotRing {
         self.set_owner(slot, owner.unwrap_or(NONE));
         match owner {
             Some(_) => self.placed += 1,
-            None => _ = self.invalid.insert(u64::from(slot)..u64::from(slot) + 1),
+            None => self.set_invalid(u64::from(slot), true),
         }
         self.ring.push(1);
         slot
@@ -281,7 +317,7 @@ impl SlotRing {
     }
 
     pub(super) fn bytes(&self) -> u64 {
-        self.owner.bytes() + self.cached.bytes() + self.laid.bytes() + self.invalid.bytes() as u64
+        self.owner.bytes() + self.cached.bytes() + self.laid.bytes() + self.invalid.bytes()
     }
 }
 
@@ -322,6 +358,35 @@ mod tests {
         let placed = used.iter().flatten().count() as u64;
         assert_eq!(ring.spare(), ring.ring.size() - ring.guard - placed);
         assert_eq!(ring.next_invalid().map(|i| i.0), used.iter().position(Option::is_none).map(|i| i as u64));
+    }
+
+    /// 20 000 slots of which the first 10 000 are in use: the bits of 4096 slots lie together, and few were touched.
+    #[test]
+    fn invalid_slots_are_found_beyond_those_that_were_not_touched() {
+        let ring = |placed| {
+            let laid = Laid::over(&[Stretch { first: Pba(0), blocks: Blocks(20_000 * 4) }]);
+            SlotRing::new(laid, 4, 10_000, 9, placed)
+        };
+        let mut filled = ring(true);
+        assert_eq!((filled.next_of(true, 0, 20_000), filled.next_of(false, 7, 20_000)), (None, Some(7)));
+        for x in [5, 9000, 9001] {
+            filled.vacate(x, x);
+        }
+        assert_eq!(filled.next_invalid(), Some((5, 1)));
+        assert_eq!((filled.next_of(true, 6, 20_000), filled.next_of(true, 6, 9000)), (Some(9000), None));
+        assert_eq!(
+            (filled.next_of(false, 9000, 20_000), filled.next_of(true, 9002, 20_000)),
+            (Some(9002), None)
+        );
+        let mut empty = ring(false);
+        let next = |ring: &SlotRing, at| [true, false].map(|invalid| ring.next_of(invalid, at, 20_000));
+        assert_eq!(next(&empty, 0), [Some(0), Some(10_000)]);
+        assert_eq!(
+            (next(&empty, 5000), next(&empty, 10_000)),
+            ([Some(5000), Some(10_000)], [None, Some(10_000)])
+        );
+        empty.pop();
+        assert_eq!((next(&empty, 0), next(&empty, 1)), ([Some(1), Some(0)], [Some(1), Some(10_000)]));
     }
 
     /// S-blocks move, gain and lose cached blocks and their slots in any order, over several turns of the ring.
