@@ -178,7 +178,7 @@ pub const KEYS: &[Key] = &[
         .is("blocks that hold data on them / blocks of these tracks")
         .from(HE),
     key("space.host_blocks", "host capacity", "blocks of 512 B", "blocks that the host sees"),
-    key("space.map_bytes_peak", "map memory, peak", "bytes", "memory of the layer's map at its largest; from a kept prefill (--prefill-cache) it may differ, by how far containers had grown"),
+    key("space.map_bytes_peak", "map memory, peak", "bytes", "memory of the layer's map at its largest"),
     key("verify.ok", "verified", "", "every block read was the one last written (--verify-media)"),
     key("verify.bytes_peak", "verification memory", "bytes", "memory of the verification at its largest"),
     key("array.rows_written_whole", "rows written whole", "rows", "rows of a RAID-5 that a write covered, so that nothing was read"),

@@ -2,9 +2,10 @@
 //! and layer, and by which program.
 //!
 //! A file is an [`ArrayState`], of one drive too; in the place of a drive's name stands everything that the state depends on, and it is
-//! compared when the file is read. What takes longer to read than to do again is not kept. The run from it does what the
-//! run that wrote it did, operation by operation; `map_bytes_peak` alone may differ, by what containers had
-//! grown to, and of `zoned` how many zones are open: a drive that begins has closed them.
+//! compared when the file is read. What takes longer to read than to do again is not kept.
+//!
+//! A run that could begin with a file always goes on from a fresh drive with the state, with no cache and where it wrote the file
+//! itself too. So no figure says where the prefill came from.
 
 use crate::control::{Control, Keep};
 use crate::error::Result;
@@ -30,28 +31,55 @@ const MOST_RECORDS: usize = 1 << 24;
 const BLOCKS_A_RECORD: u64 = 32;
 const ENDING: &str = "prefill";
 
-/// A prefill whose state may be in the cache.
-pub(crate) struct CachedPrefill<'a> {
-    keep: &'a Keep,
+/// A prefill that leaves a state from which the run can begin.
+pub(crate) struct Repeated<'a> {
     spec: &'a Spec,
     volume: u64,
+    file: Option<CacheFile<'a>>,
+}
+
+/// Where the state is kept.
+struct CacheFile<'a> {
+    keep: &'a Keep,
     what: String,
     path: PathBuf,
 }
 
-impl<'a> CachedPrefill<'a> {
-    /// `None` where it is not to be kept.
+impl<'a> Repeated<'a> {
+    /// `None` where it is done anew each time. `keep`: where states are kept, if they are.
     pub(crate) fn new(
-        keep: &'a Keep,
+        keep: Option<&'a Keep>,
         spec: &'a Spec,
         prefill: &Prefill,
         host: Blocks,
         model: &str,
     ) -> Option<Self> {
         let volume = prefill.volume().filter(|&n| n >= LEAST)?;
-        if spec.verify_media || state::own_layer(&spec.layer) {
+        // What a run from a state writes before it depends on that state, too.
+        if spec.verify_media || spec.from_state.is_some() || state::own_layer(&spec.layer) {
             return None;
         }
+        let file = keep.map(|keep| CacheFile::new(keep, spec, (prefill, volume), host, model));
+        Some(Self { spec, volume, file })
+    }
+
+    /// The state after the prefill, if it is smaller than what it takes to get there again.
+    fn state<V: Runs<E>, const E: bool>(&self, rig: &mut Rig<V, E>) -> Option<ArrayState> {
+        let most = MOST_RECORDS.min((self.volume / BLOCKS_A_RECORD) as usize);
+        let what = self.file.as_ref().map(|file| file.what.clone()).unwrap_or_default();
+        let identity = SavedState { drive: what, ..SavedState::default() };
+        rig.state(identity, &state::of_drive(self.spec), most)
+    }
+}
+
+impl<'a> CacheFile<'a> {
+    fn new(
+        keep: &'a Keep,
+        spec: &Spec,
+        (prefill, volume): (&Prefill, u64),
+        host: Blocks,
+        model: &str,
+    ) -> Self {
         let what = format!(
             "{} {} array={} layer={} metadata={} seed={} prefill={} span={} volume={volume} host={host} {model}",
             env!("CARGO_PKG_VERSION"),
@@ -65,29 +93,22 @@ impl<'a> CachedPrefill<'a> {
         );
         let what = what.replace('\n', " ");
         let path = keep.folder.join(format!("{:016x}.{ENDING}", hash(what.as_bytes())));
-        Some(Self { keep, spec, volume, what, path })
+        Self { keep, what, path }
     }
 
-    /// Brings fresh drives to the state that is kept; `false` where none is, or it cannot be read.
-    fn take<V: Runs<E>, const E: bool>(&self, rig: &mut Rig<V, E>) -> Result<bool> {
-        let Some(found) = fs::read(&self.path).ok().and_then(|file| ArrayState::decode(&file).ok()) else {
-            return Ok(false);
-        };
+    /// The state that is kept; `None` where none is, or it cannot be read.
+    fn take(&self) -> Option<ArrayState> {
+        let found = fs::read(&self.path).ok().and_then(|file| ArrayState::decode(&file).ok())?;
         if found.array.drive != self.what {
-            return Ok(false);
+            return None;
         }
-        rig.restore(&found)?;
         // Used now: what was not for the longest time goes first. Where the time cannot be set it goes earlier.
         let _ = fs::File::options().append(true).open(&self.path).map(|f| f.set_modified(SystemTime::now()));
-        Ok(true)
+        Some(found)
     }
 
-    /// Keeps the state, if it is smaller than what it takes to get there again. A cache that cannot be written is none, and
-    /// no fault of the run.
-    fn put<V: Runs<E>, const E: bool>(&self, rig: &mut Rig<V, E>) {
-        let most = MOST_RECORDS.min((self.volume / BLOCKS_A_RECORD) as usize);
-        let identity = SavedState { drive: self.what.clone(), ..SavedState::default() };
-        let Some(state) = rig.state(identity, &state::of_drive(self.spec), most) else { return };
+    /// Keeps the state. A cache that cannot be written is none, and no fault of the run.
+    fn put(&self, state: &ArrayState) {
         let Ok(file) = state.encode() else { return };
         if file.len() as u64 > self.keep.bytes {
             return;
@@ -122,24 +143,34 @@ fn hash(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |h, b| (h ^ u64::from(*b)).wrapping_mul(0x0100_0000_01b3))
 }
 
-/// Writes `prefill` onto fresh drives, or takes what was kept of it.
+/// Writes `prefill` onto the fresh drives of `rig`, or takes what was kept of it. Answers what the run goes on with: where the state can
+/// be told, other fresh drives with that state, from `fresh`.
 ///
 /// # Errors
 /// A cancelled run; those of the run's observers.
 pub(crate) fn write<V: Runs<E>, const E: bool>(
     prefill: &Prefill,
-    cached: Option<&CachedPrefill<'_>>,
-    rig: &mut Rig<V, E>,
+    repeated: Option<&Repeated<'_>>,
+    mut rig: Rig<V, E>,
+    fresh: impl FnOnce(&Spec) -> Result<Option<Rig<V, E>>>,
     (reads, control): (&[BlockSet], &Control),
-) -> Result<()> {
-    if let Some(cached) = cached
-        && cached.take(rig)?
-    {
-        return Ok(());
+) -> Result<Rig<V, E>> {
+    let file = repeated.and_then(|r| r.file.as_ref());
+    if let Some(state) = file.and_then(CacheFile::take) {
+        rig.restore(&state)?;
+        return Ok(rig);
     }
     rig.prefill(prefill, reads, control)?;
-    if let Some(cached) = cached {
-        cached.put(rig);
+    let Some((spec, state)) = repeated.and_then(|r| Some((r.spec, r.state(&mut rig)?))) else {
+        return Ok(rig);
+    };
+    if let Some(file) = file {
+        file.put(&state);
     }
-    Ok(())
+    let Some(mut begins) = fresh(spec)? else { return Ok(rig) };
+    begins.log_to(rig.logs());
+    // What the prefill has grown need not stand beside what is made anew.
+    drop(rig);
+    begins.restore(&state)?;
+    Ok(begins)
 }

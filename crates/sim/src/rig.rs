@@ -3,6 +3,7 @@
 use crate::control::Control;
 use crate::engine::{self, Arrivals, Feed};
 use crate::error::Result;
+use crate::logs::Logs;
 use crate::metrics::Metrics;
 use crate::prefill::Prefill;
 use crate::result::{Facts, summary, tables, timelines};
@@ -136,6 +137,16 @@ pub(crate) struct Rig<V, const EXTRAS: bool> {
 impl<const EXTRAS: bool, V: Runs<EXTRAS>> Rig<V, EXTRAS> {
     pub(crate) fn new(volume: V, watch: Watch<EXTRAS>, paths: Vec<String>) -> Self {
         Self { volume, watch, before: Counts::default(), paths }
+    }
+
+    /// Takes the logs out.
+    pub(crate) fn logs(&mut self) -> Logs {
+        std::mem::take(&mut self.watch.logs)
+    }
+
+    /// Puts the logs in.
+    pub(crate) fn log_to(&mut self, logs: Logs) {
+        self.watch.logs = logs;
     }
 
     /// Brings fresh drives to a state; what was written there counts as written before.

@@ -8,7 +8,7 @@ use crate::logs::{Logs, MediaLog, RequestLog};
 use crate::metrics::band_walk::BandWalk;
 use crate::metrics::{Metrics, MetricsSetup};
 use crate::prefill::read_first;
-use crate::prefill_cache::{self, CachedPrefill};
+use crate::prefill_cache::{self, Repeated};
 use crate::resolve::{ArrayRun, Resolved, resolve};
 use crate::rig::{Found, Ran, Rig, Runs};
 use crate::spaces::Spaces;
@@ -49,15 +49,15 @@ pub fn run_resolved(mut run: Resolved, control: &Control, logs: Option<&Path>) -
     }
     let mut feed = Feed::new(run.open_trace()?, run.steps.clone(), run.host)?;
     if let Some(array) = run.array.take() {
-        return several(run, array, logs).go(&mut feed, &reads, control);
+        let again =
+            |mut run: Resolved| Some(run.array.take()?).map(|array| several(run, array, Logs::default()));
+        return several(run, array, logs).go(again, &mut feed, (&reads, control));
     }
-    let mut metrics = Metrics::new(&run.measured());
-    metrics.bands = layer_bands(&run.drive).map(BandWalk::new);
-    let verify = run.spec.verify_media.then(|| verify(&run.drive));
-    if logs.is_none() && verify.is_none() {
-        return one(run, Watch::<false>::new(metrics, Vec::new(), logs, None)).go(&mut feed, &reads, control);
+    if logs.is_none() && !run.spec.verify_media {
+        let again = |run| Some(one(run, Logs::default()));
+        return one::<false>(run, logs).go(again, &mut feed, (&reads, control));
     }
-    one(run, Watch::<true>::new(metrics, Vec::new(), logs, verify)).go(&mut feed, &reads, control)
+    one::<true>(run, logs).go(|run| Some(one(run, Logs::default())), &mut feed, (&reads, control))
 }
 
 fn wanted_logs(run: &Resolved, folder: Option<&Path>) -> Result<Logs> {
@@ -111,7 +111,11 @@ struct Parts<V, const EXTRAS: bool> {
 }
 
 /// One drive.
-fn one<const EXTRAS: bool>(run: Resolved, watch: Watch<EXTRAS>) -> Parts<ScheduledDrive, EXTRAS> {
+fn one<const EXTRAS: bool>(run: Resolved, logs: Logs) -> Parts<ScheduledDrive, EXTRAS> {
+    let mut metrics = Metrics::new(&run.measured());
+    metrics.bands = layer_bands(&run.drive).map(BandWalk::new);
+    let verify = run.spec.verify_media.then(|| verify(&run.drive));
+    let watch = Watch::new(metrics, Vec::new(), logs, verify);
     let own = run.drive.built.layer.host_blocks().0;
     let ran = ran(&run, own as f64);
     let model = format!("{:?}", run.drive.built.drive.spec());
@@ -175,17 +179,22 @@ fn ran(run: &Resolved, own: f64) -> Ran {
 }
 
 impl<const EXTRAS: bool, V: Runs<EXTRAS>> Parts<V, EXTRAS> {
-    fn go(self, feed: &mut Feed, reads: &[BlockSet], control: &Control) -> Result<RunResult> {
+    /// `again`: the same from the specification resolved once more.
+    fn go(
+        self,
+        again: impl FnOnce(Resolved) -> Option<Self>,
+        feed: &mut Feed,
+        (reads, control): (&[BlockSet], &Control),
+    ) -> Result<RunResult> {
         let Self { mut rig, spec, state, prefill, mut ran, identity, repeats, model } = self;
         if let Some(state) = state {
             rig.restore(&state)?;
         }
         if let Some(prefill) = &prefill {
-            let cached = control
-                .keep()
-                .filter(|_| repeats)
-                .and_then(|k| CachedPrefill::new(k, &spec, prefill, ran.host, &model));
-            prefill_cache::write(prefill, cached.as_ref(), &mut rig, (reads, control))?;
+            let keep = control.keep();
+            let repeated = repeats.then(|| Repeated::new(keep, &spec, prefill, ran.host, &model)).flatten();
+            let fresh = |spec: &Spec| Ok(again(resolve(spec)?).map(|parts| parts.rig));
+            rig = prefill_cache::write(prefill, repeated.as_ref(), rig, fresh, (reads, control))?;
         }
         // The prefill is no part of the run.
         rig.begins();

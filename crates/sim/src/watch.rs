@@ -16,7 +16,8 @@ pub(crate) struct Watch<const EXTRAS: bool> {
     pub total: Metrics,
     /// Of an array: each drive with the requests that it got.
     pub members: Vec<Metrics>,
-    logs: Logs,
+    /// What is logged.
+    pub logs: Logs,
     spent: Spent,
     /// What every block holds, where that is followed.
     pub verify: Option<Verify>,

@@ -1,4 +1,5 @@
-//! Prefills that are kept in files: the run that takes one is the run that wrote it, and the folder stays within its bound.
+//! Prefills that are kept in files: the run that takes one is the run that wrote it and the run without a cache, and the folder stays
+//! within its bound.
 
 use serde_json::Value;
 use smrlab_sim::{Control, Keep, Spec, run};
@@ -25,50 +26,64 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// The document of a run on a drive of 60 GB after a prefill, with prefills kept in `folder`.
-fn done(layer: &str, prefill: &str, folder: &Path, bytes: u64, program: &str) -> Value {
+/// The specification of a run on a drive of 60 GB after a prefill.
+fn spec(layer: &str, prefill: &str) -> Spec {
     let text = format!(
         "drive = 'modern-7200,capacity=60GB'\nlayer = '{layer}'\nprefill = '{prefill}'\narrivals = 'closed'\n\
          trace = 'synth:uniform,requests=3000,write=70%,size=16KiB'"
     );
+    Spec::from_toml(&text).unwrap()
+}
+
+/// The document of a run with prefills kept in `folder`.
+fn kept(spec: &Spec, folder: &Path, bytes: u64, program: &str) -> Value {
     let keep = Keep { folder: folder.to_owned(), bytes, program: program.into() };
-    run(&Spec::from_toml(&text).unwrap(), &Control::keeping(Some(keep)), None).unwrap().json
+    run(spec, &Control::keeping(Some(keep)), None).unwrap().json
 }
 
 /// A layer whose state is larger than what it takes to get there is not kept.
 #[test]
 fn a_run_from_a_kept_prefill_is_the_run_that_wrote_it() {
     let layers = smrlab_stl::LAYERS.iter().map(|l| l.name).filter(|&l| l != "raw");
-    let mut kept = Vec::new();
+    let mut found = Vec::new();
     for layer in layers {
         let folder = folder(&layer.replace(|c: char| !c.is_ascii_alphanumeric(), "-"));
-        let done = |layer| {
-            let mut doc = done(layer, "30%", &folder.0, 1 << 30, "test");
-            // Containers that grew in another order.
-            doc["space"].as_object_mut().unwrap().remove("map_bytes_peak");
-            // A drive that begins has closed the zones that were open.
-            if let Some(counted) = doc.get_mut("cache").and_then(Value::as_object_mut) {
-                counted.retain(|name, _| !["open_zones", "used_zones_closed"].contains(&name.as_str()));
-            }
-            doc
-        };
-        let first = done(layer);
-        let found = files(&folder.0);
-        if found.len() == 1 {
-            kept.push(layer);
+        let spec = spec(layer, "30%");
+        let first = kept(&spec, &folder.0, 1 << 30, "test");
+        let files = || files(&folder.0);
+        let written = files();
+        if written.len() == 1 {
+            found.push(layer);
         }
-        let again = done(layer);
-        assert_eq!(first, again, "{layer}");
-        assert_eq!(found, files(&folder.0), "{layer}: the second run writes nothing");
+        assert_eq!(first, kept(&spec, &folder.0, 1 << 30, "test"), "{layer}");
+        assert_eq!(written, files(), "{layer}: the second run writes nothing");
+        let none = run(&spec, &Control::new(), None).unwrap().json;
+        assert_eq!(first, none, "{layer}: without a cache");
     }
-    assert!(kept.len() >= 8, "only {kept:?} were kept");
+    assert!(found.len() >= 8, "only {found:?} were kept");
+}
+
+/// What is written before the run onto a drive that has a state depends on that state: it is written anew, whatever is in the cache.
+#[test]
+fn a_prefill_onto_a_state_is_not_the_one_onto_an_empty_drive() {
+    let folder = folder("state");
+    std::fs::create_dir_all(&folder.0).unwrap();
+    let state = folder.0.join("half.state").to_str().unwrap().to_owned();
+    let done = |spec: &Spec| kept(spec, &folder.0, 1 << 30, "test");
+    done(&Spec { save_state: Some(state.clone()), ..spec("log", "50%") });
+    let onto = Spec { from_state: Some(state), ..spec("log", "30%") };
+    let (first, files_then) = (run(&onto, &Control::new(), None).unwrap().json, files(&folder.0));
+    assert_ne!(first, done(&spec("log", "30%")), "that one is in the cache now");
+    assert_eq!(files(&folder.0).len(), files_then.len() + 1);
+    assert_eq!(first, done(&onto));
+    assert_eq!(files(&folder.0).len(), files_then.len() + 1, "the one onto the state is not kept");
 }
 
 #[test]
 fn another_prefill_drive_or_program_has_its_own_file_and_the_longest_unused_goes() {
     let folder = folder("own");
     let one = |prefill: &str, program: &str, bytes: u64| {
-        done("rmw", prefill, &folder.0, bytes, program);
+        kept(&spec("rmw", prefill), &folder.0, bytes, program);
         files(&folder.0)
     };
     let first = one("30%", "a", 1 << 30);
@@ -91,23 +106,16 @@ fn another_prefill_drive_or_program_has_its_own_file_and_the_longest_unused_goes
 fn a_run_of_an_array_from_a_kept_prefill_is_the_run_that_wrote_it() {
     let cases =
         [("striped,disks=2", 1), ("raid5,disks=4,intent=on", 1), ("raid5,disks=4,ssd_write=64MiB", 0)];
-    for (array, kept) in cases {
+    for (array, files_then) in cases {
         let folder = folder(&array.replace(|c: char| !c.is_ascii_alphanumeric(), "-"));
-        let done = || {
-            let text = format!(
-                "drive = 'modern-7200,capacity=20GB'\nlayer = 'rmw'\narray = '{array}'\nprefill = '20%'\n\
-                 arrivals = 'closed'\ntrace = 'synth:uniform,requests=1000,write=70%,size=16KiB'"
-            );
-            let keep = Keep { folder: folder.0.clone(), bytes: 1 << 30, program: "test".into() };
-            let control = Control::keeping(Some(keep));
-            let mut doc = run(&Spec::from_toml(&text).unwrap(), &control, None).unwrap().json;
-            let members = doc["members"].as_array_mut().unwrap().iter_mut();
-            members.for_each(|m| _ = m["space"].as_object_mut().unwrap().remove("map_bytes_peak"));
-            doc["space"].as_object_mut().unwrap().remove("map_bytes_peak");
-            doc
-        };
-        let first = done();
-        assert_eq!(files(&folder.0).len(), kept, "{array}");
-        assert_eq!(first, done(), "{array}");
+        let text = format!(
+            "drive = 'modern-7200,capacity=20GB'\nlayer = 'rmw'\narray = '{array}'\nprefill = '20%'\n\
+             arrivals = 'closed'\ntrace = 'synth:uniform,requests=1000,write=70%,size=16KiB'"
+        );
+        let spec = Spec::from_toml(&text).unwrap();
+        let first = kept(&spec, &folder.0, 1 << 30, "test");
+        assert_eq!(files(&folder.0).len(), files_then, "{array}");
+        assert_eq!(first, kept(&spec, &folder.0, 1 << 30, "test"), "{array}");
+        assert_eq!(first, run(&spec, &Control::new(), None).unwrap().json, "{array}: without a cache");
     }
 }
