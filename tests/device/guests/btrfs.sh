@@ -31,16 +31,23 @@ rm /mnt/fs/filler
 (cd /mnt/fs && sha256sum --quiet -c /mnt/tmp/sums)
 scrub
 
+umount /mnt/fs
+btrfs check $d >said 2>&1
+
 step a kill in the middle of writing
+# A new file system: btrfs of Linux 6.12 gives up by itself when it is written after a full balance of so small a disk,
+# without a kill and on null_blk as well (a write at another place than its zone's write pointer).
+mkfs.btrfs -q -f $d >said
+mount $d /mnt/fs
 # Each file is durable before its sum is noted.
 (
     for n in $(seq 1000); do
-        dd if=/dev/urandom of=/mnt/fs/new.$n bs=64k count=4 conv=fsync status=none || break
+        dd if=/dev/urandom of=/mnt/fs/new.$n bs=64k count=4 conv=fsync status=none
         (cd /mnt/fs && sha256sum new.$n) >>/mnt/tmp/durable
         [ ! -e /mnt/tmp/enough ] || break
     done
 ) &
-written() { until [ -e durable ] && [ "$(wc -l <durable)" -ge $1 ]; do sleep 0.1; done; }
+written() { until [ -e durable ] && [ "$(wc -l <durable)" -ge $1 ]; do kill -0 $!; sleep 0.1; done; }
 written 3
 ask kill
 written 6
@@ -50,7 +57,7 @@ wait $!
 umount /mnt/fs
 ask kill
 mount $d /mnt/fs
-(cd /mnt/fs && sha256sum --quiet -c /mnt/tmp/sums /mnt/tmp/durable)
+(cd /mnt/fs && sha256sum --quiet -c /mnt/tmp/durable)
 scrub
 umount /mnt/fs
 btrfs check $d >said 2>&1
