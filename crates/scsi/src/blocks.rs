@@ -271,17 +271,19 @@ pub(crate) fn status(call: &Call<'_>) -> Answer {
         if to > from {
             found.push((from, to.min(longest), data));
         }
+        // What lies behind a stretch that is too long for its descriptor would not follow it.
         found.len() < room && to <= longest
     };
-    let mut each = |blocks: Range<Lba>, data: bool| match &mut held {
-        Some((all, same)) if *same == data => {
-            all.end = blocks.end;
-            true
+    let mut goes_on = true;
+    let mut each = |blocks: Range<Lba>, data: bool| {
+        match &mut held {
+            Some((all, same)) if *same == data => all.end = blocks.end,
+            _ => goes_on = held.replace((blocks, data)).is_none_or(&mut tell),
         }
-        _ => held.replace((blocks, data)).is_none_or(&mut tell),
+        goes_on
     };
     call.told(call.disk.extents(Lba(first * ratio), &mut each))?;
-    if let Some(last) = held {
+    if let Some(last) = held.filter(|_| goes_on) {
         tell(last);
     }
     found.truncate(room);

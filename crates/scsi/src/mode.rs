@@ -1,9 +1,14 @@
-//! MODE SENSE and MODE SELECT: the pages of error recovery, caching, control and informational exceptions. Three of their bits can be changed,
+//! MODE SENSE and MODE SELECT: the pages of error recovery, caching, control, its extension, and informational exceptions. Three of their bits can be changed,
 //! and saved.
 
 use crate::command::{Answer, Call};
 use crate::{Sense, number};
 
+/// A page of the subpage format: byte 1 says which one, two bytes how long it is.
+const SPF: u8 = 0x40;
+/// All pages, and all subpages.
+const ALL_PAGES: u8 = 0x3f;
+const ALL_SUBPAGES: u8 = 0xff;
 /// Saved values do not exist.
 const NOT_SAVED: Sense = Sense { code: [0x39, 0x00], ..Sense::INVALID_FIELD };
 /// FUA and DPO are looked at; the disk is protected against writes.
@@ -62,14 +67,20 @@ impl Modes {
 }
 
 /// The pages without what can be changed, ascending. Error recovery: AWRE (what is written can be read again), times of the drive's own. Control:
-/// TST 1 (each initiator has a set of tasks of its own), GLTSD (nothing is logged), unrestricted reordering. Informational exceptions: MRIE 6 (said to
-/// who asks for log page 2Fh).
-const PAGES: [&[u8]; 4] = [
+/// TST 1 (each initiator has a set of tasks of its own), GLTSD (nothing is logged), unrestricted reordering. Its extension: no clock that a host sets,
+/// no priority that commands have at first, sense data as long as they are. Informational exceptions: MRIE 6 (said to who asks for log page 2Fh).
+const PAGES: [&[u8]; 5] = [
     &[0x01, 0x0a, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0],
     &[0x08, 0x12, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],
     &[0x0a, 0x0a, 0x22, 0x10, 0, 0, 0, 0, 0, 0, 0, 0],
+    &[0x4a, 0x01, 0, 28, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],
     &[0x1c, 0x0a, 0, 0x06, 0, 0, 0, 0, 0, 0, 0, 0],
 ];
+
+/// Which page it is, and which of its subpages: 0 where it has none (SPF).
+fn names(body: &[u8]) -> (u8, u8) {
+    (body[0] & 0x3f, if body[0] & SPF != 0 { body[1] } else { 0 })
+}
 
 /// A page with these modes, which MODE SELECT takes.
 fn page(body: &[u8], mut modes: Modes) -> Vec<u8> {
@@ -84,8 +95,8 @@ fn page(body: &[u8], mut modes: Modes) -> Vec<u8> {
 
 /// What can be changed of a page.
 fn changeable(body: &[u8]) -> Vec<u8> {
-    let mut out = vec![0; body.len()];
-    out[..2].copy_from_slice(&body[..2]);
+    let (mut out, header) = (vec![0; body.len()], if body[0] & SPF != 0 { 4 } else { 2 });
+    out[..header].copy_from_slice(&body[..header]);
     for (bit, _) in Modes::default().bits() {
         if bit.page == body[0] {
             out[bit.at] |= bit.mask;
@@ -101,10 +112,17 @@ fn pages(call: &Call<'_>) -> Answer {
     if control == 3 && saved.is_none() {
         return Err(NOT_SAVED);
     }
-    if !matches!(subpage, 0x00 | 0xff) {
+    let of_page: Vec<_> =
+        PAGES.into_iter().filter(|body| code == ALL_PAGES || code == names(body).0).collect();
+    if of_page.is_empty() {
+        return Err(Sense::at_field(2));
+    }
+    // Of all pages there is subpage 0, or all of them: others are reserved.
+    let there = |body: &&[u8]| code != ALL_PAGES && names(body).1 == subpage;
+    if !matches!(subpage, 0 | ALL_SUBPAGES) && !of_page.iter().any(there) {
         return Err(Sense::at_field(3));
     }
-    let wanted = PAGES.iter().filter(|body| code == 0x3f || code == body[0]);
+    let wanted = of_page.iter().filter(|body| subpage == ALL_SUBPAGES || subpage == names(body).1);
     let data: Vec<u8> = wanted
         .flat_map(|body| {
             let mut page = match control {
@@ -118,7 +136,7 @@ fn pages(call: &Call<'_>) -> Answer {
             page
         })
         .collect();
-    if data.is_empty() { Err(Sense::at_field(2)) } else { Ok(data) }
+    Ok(data)
 }
 
 /// The short block descriptor, unless the host does not want one.
@@ -203,7 +221,8 @@ fn selected(call: &Call<'_>, length: usize, header: usize) -> Result<Modes, Sens
     }
     let mut modes = call.disk.modes();
     while !rest.is_empty() {
-        let body = PAGES.into_iter().find(|body| body[0] == rest[0]).ok_or(Sense::INVALID_LIST)?;
+        let same = |body: &&[u8]| body[0] == rest[0] && (body[0] & SPF == 0 || rest.get(1) == body.get(1));
+        let body = PAGES.into_iter().find(same).ok_or(Sense::INVALID_LIST)?;
         let new = rest.get(..body.len()).ok_or(Sense::LIST_LENGTH)?;
         let (old, mask) = (page(body, modes), changeable(body));
         let kept = |i: usize| (new[i] ^ old[i]) & !mask[i] == 0;

@@ -79,14 +79,10 @@ impl Disk {
     }
 
     fn read(&self, tag: u16, at: u64, bytes: u64) -> Result<(), i32> {
-        let given = Cell::new(Ok(()));
-        let take = |from, piece: &[u8]| {
-            if given.get().is_ok() {
-                given.set(self.give(tag, from, piece));
-            }
-        };
-        self.device.lend(at, bytes, &take).map_err(|e| errno(&e))?;
-        given.get()
+        given(
+            |take| self.device.lend(at, bytes, take).map_err(|e| errno(&e)),
+            |from, piece| self.give(tag, from, piece),
+        )
     }
 
     fn write(&self, at: u64, data: &[u8], fua: bool) -> Result<(), i32> {
@@ -136,6 +132,21 @@ impl Disk {
         self.give(tag, 0, &out)?;
         Ok(WHOLE)
     }
+}
+
+/// Gives all pieces that are lent, up to the first that cannot be given: that one's error is the answer.
+fn given(
+    lend: impl FnOnce(&dyn Fn(usize, &[u8])) -> Result<(), i32>,
+    give: impl Fn(usize, &[u8]) -> Result<(), i32>,
+) -> Result<(), i32> {
+    let given = Cell::new(Ok(()));
+    let take = |from: usize, piece: &[u8]| {
+        if given.get().is_ok() {
+            given.set(give(from, piece));
+        }
+    };
+    lend(&take)?;
+    given.get()
 }
 
 /// A zone as `struct blk_zone` has it: its length is the distance to the next one, its capacity what can be written.

@@ -162,31 +162,44 @@ mod tests {
     use super::*;
     use serde_json::json;
 
+    fn device(layer: &str) -> Arc<Device> {
+        let config =
+            json!({"name": "u", "drive": "tiny", "layer": layer, "store": "memory", "timing": "none"});
+        Device::open(serde_json::from_value(config).unwrap()).unwrap()
+    }
+
     /// Of a host-aware drive no zones; of a host-managed one at most as many open as it has.
     #[test]
     fn the_kernel_is_told_what_the_disk_is() {
-        for (layer, bytes, zone, open) in [
-            ("cmr", 512, 0, 0),
-            ("host-aware,zone=64KiB", 512, 0, 0),
-            ("zoned,zone=64KiB", 4096, 128, 128),
-            ("zoned,zone=64KiB,capacity=48KiB,max_open=3", 4096, 128, 3),
+        for (layer, (bytes, physical), zone, open, discards) in [
+            ("cmr", (512, 512), 0, 0, false),
+            ("log", (512, 512), 0, 0, true),
+            ("host-aware,zone=64KiB", (512, 4096), 0, 0, true),
+            ("zoned,zone=64KiB", (4096, 4096), 128, 16, false),
+            ("zoned,zone=64KiB,capacity=48KiB,max_open=3", (4096, 4096), 128, 3, false),
         ] {
-            let config =
-                json!({"name": "u", "drive": "tiny", "layer": layer, "store": "memory", "timing": "none"});
-            let device = Device::open(serde_json::from_value(config).unwrap()).unwrap();
+            let device = device(layer);
             let told = shape(&device).unwrap();
-            let mut zones = 0;
-            let _ = device.zones(Lba(0), &mut |zone| {
-                zones += u32::from(zone.kind != ZoneKind::Gap);
-                true
-            });
             let size = (told.size.bytes(), told.transfer.bytes());
             assert_eq!(size, (device.size(), u64::from(TRANSFER)), "{layer}");
-            assert_eq!(
-                (told.logical, told.zone, told.open),
-                (bytes, Blocks(zone), open.min(zones)),
-                "{layer}"
-            );
+            assert_eq!((told.logical, told.physical), (bytes, physical), "{layer}");
+            assert_eq!((told.zone, told.open, told.discards), (Blocks(zone), open, discards), "{layer}");
+        }
+    }
+
+    /// A limit of open zones that is never met is told as the number of zones: gaps between them are none.
+    #[test]
+    fn no_more_zones_are_said_to_be_open_than_there_are() {
+        let layer = |most: u32| format!("zoned,zone=64KiB,capacity=48KiB,max_open={most}");
+        let (mut zones, mut gaps) = (0, 0);
+        let count = &mut |zone: &smrlab_units::Zone| {
+            *if zone.kind == ZoneKind::Gap { &mut gaps } else { &mut zones } += 1;
+            true
+        };
+        device(&layer(1)).zones(Lba(0), count).unwrap();
+        assert!(gaps > 1);
+        for (most, open) in [(zones - 1, zones - 1), (zones + 1, zones), (zones + gaps, zones)] {
+            assert_eq!(shape(&device(&layer(most))).unwrap().open, open);
         }
     }
 }

@@ -112,6 +112,24 @@ fn the_limits_of_zones_by_page_and_by_log() {
     put(32, 8);
     let aware = ZoneLimits { optimal_open: Some(128), optimal_unordered: Some(8), ..ZoneLimits::default() };
     assert_eq!(one("zoned_log", log.clone()).zones, Some(aware));
+    // Bit 63 says that a field is valid: without it neither reads, nor numbers, nor the page itself are said.
+    for (at, value, want) in [
+        (8, 1, aware),
+        (24, 128, ZoneLimits { optimal_open: None, ..aware }),
+        (32, 8, ZoneLimits { optimal_unordered: None, ..aware }),
+        (40, 77, aware),
+    ] {
+        let mut other = log.clone();
+        other[at..at + 8].copy_from_slice(&u64::to_le_bytes(value));
+        assert_eq!(one("zoned_log", other.clone()).zones, Some(want), "{at}");
+        other[7] = 0;
+        assert_eq!(one("zoned_log", other).zones, None);
+    }
+    let mut whole = log.clone();
+    whole[8..16].copy_from_slice(&(1u64 << 63 | 1).to_le_bytes());
+    whole[40..48].copy_from_slice(&(1u64 << 63 | 77).to_le_bytes());
+    let said = ZoneLimits { unrestricted_reads: true, most_open: Some(77), ..aware };
+    assert_eq!(one("zoned_log", whole).zones, Some(said));
     log[2] = 0x08;
     assert_eq!(one("zoned_log", log).zones, None, "another page of the log");
     assert_eq!(one("zoned_log", vec![0; 512]).zones, None);

@@ -2,6 +2,7 @@
 
 use crate::disk::Memory;
 use smrlab_scsi::{Erasing, Modes, Sense, data_out};
+use smrlab_units::Blocks;
 
 fn filled(n: usize) -> Vec<u8> {
     (0..n).map(|i| (i / 7) as u8).collect()
@@ -137,6 +138,16 @@ fn verify_compares_where_it_is_asked_to() {
         assert_eq!(disk.tell(&cdb(code, 0x06, 8, 4), &data), Err(Sense::MISCOMPARE));
         assert_eq!(disk.tell(&cdb(code, 0x06, 100, 4), &[0; 512]), Ok(Vec::new()), "one block for all");
         assert_eq!(disk.tell(&cdb(code, 0x04, 8, 4), &data).unwrap_err().field, Some(1));
+    }
+    // WRITE AND VERIFY compares byte by byte or not at all; what is refused is not written.
+    disk.fua.take();
+    for code in [0x2e, 0x8e, 0xae] {
+        for how in [0x04, 0x06] {
+            assert_eq!(disk.tell(&cdb(code, how, 8, 4), &[1; 2048]).unwrap_err().field, Some(1));
+        }
+        assert!(disk.fua.borrow().is_empty());
+        assert_eq!(disk.tell(&cdb(code, 0x02, 8, 4), &data), Ok(Vec::new()));
+        assert_eq!(disk.fua.take(), [true]);
     }
     disk.fault.set(Some(Sense::UNRECOVERED_READ));
     assert_eq!(disk.ask(&cdb(0x2f, 0, 8, 4)), Err(Sense::UNRECOVERED_READ), "it reads the medium");
@@ -299,6 +310,15 @@ fn the_status_of_blocks_is_told_in_stretches() {
     let large = Memory::new(1024, 4096);
     large.bytes.borrow_mut()[9 * 512] = 1;
     assert_eq!(stretches(&status(&large, 0, 4096).unwrap()), [(0, 1, 1), (1, 1, 0), (2, 126, 1)]);
+    // A descriptor has 32 bits for the blocks of a stretch: what is longer is cut, and what lies behind it not told.
+    let mut huge = Memory::new(8, 512);
+    let (most, end) = (u64::from(u32::MAX), 1 << 33);
+    huge.facts.blocks = Blocks(end + 5);
+    huge.told = Some(vec![(0..end, false), (end..end + 5, true)]);
+    let of_huge = |lba| stretches(&status(&huge, lba, 4096).unwrap());
+    assert_eq!(of_huge(0), [(0, u32::MAX, 1)]);
+    assert_eq!(of_huge(end - most - 1), [(end - most - 1, u32::MAX, 1)]);
+    assert_eq!(of_huge(end - most), [(end - most, u32::MAX, 1), (end, 5, 0)]);
     let mut kept = Memory::new(1024, 512);
     kept.facts.discards = false;
     assert_eq!(status(&kept, 0, 64).unwrap_err().field, Some(1), "nothing is ever unmapped");

@@ -29,6 +29,8 @@ pub(crate) struct Memory {
     pub usage: Usage,
     /// The blocks of which it was asked whether they can be read.
     pub readable: RefCell<Vec<(u64, u64)>>,
+    /// What is told of blocks that hold data in place of what is in `bytes`: a disk may be larger than a memory.
+    pub told: Option<Vec<(Range<u64>, bool)>>,
     pub acted: RefCell<Vec<(ZoneAction, Option<Range<Lba>>)>>,
     pub modes: Cell<Modes>,
     pub saved: Cell<Option<Modes>>,
@@ -66,6 +68,7 @@ impl Memory {
             statistics: None,
             usage: Usage::default(),
             readable: RefCell::default(),
+            told: None,
             acted: RefCell::default(),
             modes: Cell::default(),
             saved: Cell::default(),
@@ -156,6 +159,15 @@ impl Disk for Memory {
 
     /// Blocks of zeroes hold no data.
     fn extents(&self, lba: Lba, out: &mut Extents<'_>) -> Done {
+        if let Some(told) = &self.told {
+            let behind = told.iter().filter(|(blocks, _)| blocks.end > lba.0);
+            for (blocks, data) in behind {
+                if !out(Lba(blocks.start.max(lba.0))..Lba(blocks.end), *data) {
+                    break;
+                }
+            }
+            return Ok(());
+        }
         let bytes = self.bytes.borrow();
         for (i, block) in bytes.chunks(512).enumerate().skip(lba.0 as usize) {
             if !out(Lba(i as u64)..Lba(i as u64 + 1), block != [0; 512]) {

@@ -103,13 +103,13 @@ const CONDITIONS: [ZoneCondition; 8] = [
     ZoneCondition::Offline,
 ];
 
-/// A few zones of one length, or of 8 blocks, in any condition.
+/// A few zones of one length, or of 8 blocks, in any condition; often all of one type.
 fn any_zones(rng: &mut Rng) -> Vec<Zone> {
-    let (length, mut start) = (8 * (1 + rng.below(9)), 0);
+    let (length, mut start, alike) = (8 * (1 + rng.below(9)), 0, rng.one_in(2));
     let mut zone = |rng: &mut Rng| {
-        let condition = CONDITIONS[rng.below(8) as usize];
+        let condition = CONDITIONS[if alike { 1 + rng.below(7) } else { rng.below(8) } as usize];
         let kinds = [ZoneKind::SequentialRequired, ZoneKind::SequentialPreferred, ZoneKind::Gap];
-        let other = kinds[rng.below(3) as usize];
+        let other = kinds[if alike { 0 } else { rng.below(3) } as usize];
         let kind = if condition == ZoneCondition::NotWritePointer { ZoneKind::Conventional } else { other };
         let blocks = if rng.one_in(4) { 8 } else { length };
         let pointer = rng.one_in(2).then(|| Lba(start + blocks / 16 * 8));

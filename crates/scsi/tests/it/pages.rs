@@ -14,6 +14,7 @@ fn standard_inquiry_data() {
     assert_eq!(data.len(), 96);
     assert_eq!(data[..8], [0x00, 0, 0x06, 0x12, 91, 0, 0, 0x02]);
     assert_eq!(data[8..36], *b"SMRLAB  tiny            0.1 ");
+    assert_eq!((&data[36..58], &data[68..]), (&[0; 22][..], &[0; 28][..]));
     assert_eq!(data[58..68], [0x00, 0xa0, 0x04, 0x60, 0x04, 0xc0, 0x09, 0x60, 0, 0]);
     let zoned = Memory::zoned();
     let data = zoned.ask(&ask::inquiry(None, 512)).unwrap();
@@ -37,12 +38,18 @@ fn pages_of_vital_product_data() {
     let names = vital(&disk, 0x83);
     assert_eq!(names[..8], [0, 0x83, 0, 55, 0x02, 0x01, 0, 39]);
     assert_eq!(names[8..47], *b"SMRLAB  tiny            a-serial-number");
-    assert_eq!((&names[47..51], names[51] >> 4, names.len()), (&[0x01, 0x03, 0, 8][..], 0x3, 59));
+    // FNV-1a of the first name, without its last four bits: hosts know the disk by it, so it stays as it is.
+    assert_eq!(
+        names[47..],
+        [&[0x01, 0x03, 0, 8][..], &[0x34, 0x2c, 0x5f, 0x8c, 0x06, 0x9e, 0xb5, 0xe9]].concat()
+    );
     let limits = vital(&disk, 0xb0);
     assert_eq!(limits[..4], [0, 0xb0, 0, 60]);
     assert_eq!(limits[4..12], [1, 255, 0, 8, 0, 1, 0, 0]);
     assert_eq!(limits[20..32], [0xff, 0xff, 0xff, 0xff, 0, 0, 1, 0, 0, 0, 0, 8]);
     assert_eq!(limits[36..44], [0, 0, 0, 0, 0, 1, 0, 0]);
+    // No optimal length, no prefetch, no alignment of what is unmapped, no atomic writes.
+    assert_eq!((&limits[12..20], &limits[32..36], &limits[44..]), (&[0; 8][..], &[0; 4][..], &[0; 20][..]));
     let large = vital(&Memory::new(1024, 4096), 0xb0);
     assert_eq!(
         (&large[8..12], &large[40..44]),
@@ -50,12 +57,13 @@ fn pages_of_vital_product_data() {
         "in its own blocks"
     );
     assert_eq!(vital(&disk, 0xb1)[..9], [0, 0xb1, 0, 60, 0x1c, 0x20, 0, 0x42, 0x20]);
+    assert_eq!(vital(&disk, 0xb1)[9..], [0; 55]);
     assert_eq!(vital(&zoned, 0xb1)[8], 0, "told by its device type");
     assert_eq!(vital(&disk, 0xb2), [0, 0xb2, 0, 4, 0, 0xe4, 2, 0]);
     let zones = vital(&zoned, 0xb6);
     assert_eq!(zones[..8], [0x14, 0xb6, 0, 60, 1, 0, 0, 0]);
     assert_eq!(zones[8..20], [0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 3]);
-    assert_eq!(zones[20..32], [0; 12], "no alignment is said");
+    assert_eq!(zones[20..], [0; 44], "no alignment is said");
     assert_eq!(disk.ask(&ask::inquiry(Some(0xb6), 99)).unwrap_err().code, [0x24, 0]);
     let mut gaps = Memory::zoned();
     let Kind::HostManaged(limits) = &mut gaps.facts.kind else { panic!() };
@@ -100,6 +108,7 @@ fn capacity() {
     assert_eq!(disk.ask(&[0x25, 0, 0, 0, 0, 0, 0, 0, 0, 0]).unwrap(), [0, 0, 0, 127, 0, 0, 0x10, 0]);
     let long = disk.ask(&service).unwrap();
     assert_eq!(long[..16], [0, 0, 0, 0, 0, 0, 0, 127, 0, 0, 0x10, 0, 0, 0, 0xc0, 0]);
+    assert_eq!(long[16..], [0; 16]);
     let zoned = Memory::zoned().ask(&service).unwrap();
     assert_eq!(
         zoned[7..16],
@@ -131,21 +140,43 @@ fn mode_pages() {
             let mut page = vec![0; length];
             (page[0], page[1]) = (code, length as u8 - 2);
             page[2..5].copy_from_slice(&values[usize::from(control)]);
-            for subpage in [0, 0xff] {
-                let told = disk.ask(&[0x1a, 8, control << 6 | code, subpage, 255, 0]).unwrap();
-                assert_eq!(told[4..], page, "{control} {code:#x}");
+            // The control page has a subpage: its extension, of 32 bytes, in which nothing can be changed.
+            let mut extension = vec![0x4a, 0x01, 0, 28];
+            extension.resize(32, 0);
+            let subpages = if code == 0x0a { [&page[..], &extension].concat() } else { page.clone() };
+            let told = |subpage| disk.ask(&[0x1a, 8, control << 6 | code, subpage, 255, 0]);
+            assert_eq!(told(0).unwrap()[4..], page, "{control} {code:#x}");
+            assert_eq!(told(0xff).unwrap()[4..], subpages, "{control} {code:#x}");
+            match told(1) {
+                Ok(told) => assert_eq!((code, &told[4..]), (0x0a, &extension[..])),
+                Err(refused) => assert_eq!((code == 0x0a, refused.field), (false, Some(3))),
             }
-            all.extend(page);
+            all.push((page, subpages));
         }
-        let told = disk.ask(&[0x1a, 0, control << 6 | 0x3f, 0, 255, 0]).unwrap();
-        assert_eq!(told, [&[67, 0, 0x90, 8, 0, 0, 4, 0, 0, 0, 2, 0][..], &all].concat());
+        let told = |subpage| disk.ask(&[0x1a, 0, control << 6 | 0x3f, subpage, 255, 0]);
+        let (pages, subpages): (Vec<_>, Vec<_>) = all.into_iter().unzip();
+        let head = |length| [length, 0, 0x90, 8, 0, 0, 4, 0, 0, 0, 2, 0];
+        assert_eq!(told(0).unwrap(), [&head(67)[..], &pages.concat()].concat());
+        assert_eq!(told(0xff).unwrap(), [&head(99)[..], &subpages.concat()].concat());
+        for subpage in [0x01, 0x02, 0xfe] {
+            assert_eq!(told(subpage).unwrap_err().field, Some(3), "reserved");
+        }
     }
     for code in [0x01, 0x08, 0x0a, 0x1c, 0x3f] {
         let saved = disk.ask(&[0x1a, 0, 0xc0 | code, 0, 255, 0]);
         assert_eq!(saved.unwrap_err().code, [0x39, 0], "nothing is saved");
     }
     assert_eq!(disk.ask(&[0x1a, 0, 0x05, 0, 255, 0]).unwrap_err().field, Some(2));
-    assert_eq!(disk.ask(&[0x1a, 0, 0x08, 1, 255, 0]).unwrap_err().field, Some(3));
+    // No such page, whatever the subpage: those of ports and of background control among them.
+    for (code, subpage) in [(0x05, 0xff), (0x19, 0), (0x19, 1), (0x0f, 0), (0x1d, 0)] {
+        let refused = disk.ask(&[0x1a, 0, code, subpage, 255, 0]).unwrap_err();
+        assert_eq!((refused.code, refused.field), ([0x24, 0], Some(2)), "{code:#x}");
+    }
+    // Nor such a subpage: hints about reads and writes, limits of commands' durations, scans in the background.
+    for (code, subpage) in [(0x0a, 0x05), (0x0a, 0x07), (0x0a, 0xf2), (0x1c, 0x01), (0x08, 1)] {
+        let refused = disk.ask(&[0x1a, 0, code, subpage, 255, 0]).unwrap_err();
+        assert_eq!((refused.code, refused.field), ([0x24, 0], Some(3)), "{code:#x}, {subpage:#x}");
+    }
 }
 
 #[test]
@@ -269,6 +300,17 @@ fn mode_select_changes_three_bits_and_no_other() {
     assert_eq!(list(&[control(0x06, 0), control(0x06, 1)].concat()), [0x26, 0], "the second page");
     assert_eq!(list(&control(0x06, 0)[..11]), [0x1a, 0]);
     assert_eq!(list(&[0x05, 2, 0, 0]), [0x26, 0], "no such page");
+    // The extension comes back as it is, with other pages behind it; not with another length, priority or limit of sense data, nor another subpage.
+    let mut extension = [0; 32];
+    extension[..4].copy_from_slice(&[0x4a, 0x01, 0, 28]);
+    assert_eq!(select(&disk, true, &[&extension[..], &control(0x02, 0)].concat()), Ok(Vec::new()));
+    assert_eq!(list(&[0x4a]), [0x26, 0]);
+    assert_eq!(list(&extension[..31]), [0x1a, 0]);
+    for (at, value) in [(1, 0x05), (3, 27), (4, 0x04), (5, 1), (6, 18), (31, 1), (0, 0x0a), (0, 0x48)] {
+        let mut other = extension;
+        other[at] = value;
+        assert_eq!(list(&other), [0x26, 0], "byte {at}");
+    }
     for (at, value) in [(2, 0x08), (3, 0x05)] {
         let mut exceptions = [0x1c, 0x0a, 0, 0x06, 0, 0, 0, 0, 0, 0, 0, 0];
         assert_eq!(select(&disk, false, &exceptions), Ok(Vec::new()), "as it is");
@@ -289,6 +331,13 @@ fn mode_select_changes_three_bits_and_no_other() {
     let told = &told[4..];
     let other = [&[0, 0, 0, 8, 0, 0, 0, 0, 0, 0, 4, 0][..], &told[12..]].concat();
     assert_eq!(disk.tell(&[0x15, 0x10, 0, 0, 32, 0], &other).unwrap_err().code, [0x26, 0], "other blocks");
+    // LONGLBA: descriptors of 16 bytes, which MODE SENSE does not give.
+    let mut long = list;
+    for longlba in [1, 0] {
+        long[4] = longlba;
+        let done = disk.tell(&[0x55, 0x10, 0, 0, 0, 0, 0, 0, long.len() as u8, 0], &long);
+        assert_eq!(done.map_err(|e| e.code), if longlba == 1 { Err([0x26, 0]) } else { Ok(Vec::new()) });
+    }
 }
 
 #[test]
@@ -307,6 +356,7 @@ fn modes_are_saved_all_at_once() {
     disk.tell(&[0x15, 0x11, 0, 0, 16, 0], &control).unwrap();
     let want = Modes { write_cache: false, descriptors: true, ..Modes::default() };
     assert_eq!((disk.saved.get(), disk.modes.get(), shown(3)[2]), (Some(want), want, 0));
+    assert_eq!(shown(2)[2], 4, "the default is not what was saved");
     disk.tell(&[0x15, 0x10, 0, 0, 24, 0], &caching(4)).unwrap();
     assert_eq!(disk.saved.get(), Some(want));
     disk.tell(&[0x15, 0x11, 0, 0, 0, 0], &[]).unwrap();

@@ -35,6 +35,21 @@ fn a_report_byte_by_byte() {
     // SAME: types and lengths differ; without the first zone all but the last are alike; empty ones differ in the last.
     let same = |start, option| report(&Memory::zoned(), start, 4096, option).unwrap()[4];
     assert_eq!((same(0, 0), same(64, 0), same(0, 1), same(0, 2)), (0, 2, 2, 1));
+    // The lengths of zones of one type: 0 where another than the last one differs, also where that is the only one.
+    for (lengths, told) in [
+        ([64, 64, 64, 64, 64, 64, 64], 1),
+        ([64, 64, 64, 64, 64, 64, 32], 2),
+        ([64, 64, 64, 64, 64, 32, 64], 0),
+        ([64, 64, 64, 64, 64, 32, 32], 0),
+        ([32, 64, 64, 64, 64, 64, 64], 0),
+        ([64, 32, 64, 64, 64, 64, 64], 0),
+    ] {
+        let mut disk = Memory::zoned();
+        for (zone, blocks) in disk.zones.iter_mut().zip(lengths) {
+            (zone.blocks, zone.kind) = (Blocks(blocks), ZoneKind::SequentialRequired);
+        }
+        assert_eq!(report(&disk, 0, 4096, 0).unwrap()[4], told, "{lengths:?}");
+    }
 }
 
 /// Who reads a report has the zones that it was made of.

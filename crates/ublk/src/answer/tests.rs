@@ -154,6 +154,26 @@ fn appends_at_the_same_time_are_in_turn() {
     }
 }
 
+/// Of three pieces the second cannot be given: its error is the answer, and the third is not given. What the disk itself says counts first.
+#[test]
+fn the_first_piece_that_cannot_be_given_is_told() {
+    let lend = |take: &dyn Fn(usize, &[u8])| {
+        [0, 512, 1024].iter().for_each(|from| take(*from, &[*from as u8; 512]));
+        Ok(())
+    };
+    let asked = Cell::new(Vec::new());
+    let give = |from, piece: &[u8]| {
+        let mut all = asked.take();
+        all.push((from, piece.len()));
+        asked.set(all);
+        if from == 512 { Err(-libc::ENOSPC) } else { Ok(()) }
+    };
+    assert_eq!(super::given(lend, give), Err(-libc::ENOSPC));
+    assert_eq!(asked.take(), [(0, 512), (512, 512)]);
+    assert_eq!(super::given(lend, |_, _| Ok(())), Ok(()));
+    assert_eq!(super::given(|_| Err(-libc::EIO), |_, _| Ok(())), Err(-libc::EIO));
+}
+
 /// A disk whose file cannot be written to: what is read cannot be handed over.
 #[test]
 fn what_cannot_be_handed_over_is_an_error() {
