@@ -11,7 +11,9 @@ use smrlab_stl::parts::moves;
 use smrlab_stl::parts::slots::Slots;
 use smrlab_stl::parts::split::ReadRuns;
 use smrlab_stl::parts::victim::{Candidate, Victim};
-use smrlab_stl::{Cause, Dir, Endpoint, Facts, HostRequest, Plan, Record, Refusal, TranslationLayer};
+use smrlab_stl::{
+    Cause, Dir, Endpoint, Facts, HostRequest, Plan, Record, Records, Refusal, Sink, TranslationLayer,
+};
 use smrlab_units::spec::{SpecError, Values};
 use smrlab_units::{Blocks, HostOp, Lba, Pba, SimTime};
 use std::ops::Range;
@@ -176,8 +178,8 @@ impl TranslationLayer for GreedyLog {
         self.free.durable();
     }
 
-    fn recover(&mut self, records: &mut dyn Iterator<Item = Record>, plan: &mut Plan) {
-        for record in records {
+    fn recover(&mut self, records: &Records, plan: &mut Plan) {
+        for record in records.changes() {
             let Record { tag, words: [a, b, _] } = record;
             match tag {
                 APPEND => self.append(a..a + b),
@@ -203,10 +205,10 @@ impl TranslationLayer for GreedyLog {
         self.compact(plan);
     }
 
-    fn checkpoint(&self, out: &mut dyn FnMut(Record)) {
+    fn checkpoint(&self, out: &mut dyn Sink) {
         self.free.checkpoint(out);
         self.homes.checkpoint(out);
-        self.open.into_iter().for_each(|band| out(Record { tag: OPENED, words: [u64::from(band), 0, 0] }));
+        self.open.into_iter().for_each(|band| out.push(OPENED, [u64::from(band), 0, 0]));
     }
 
     fn allocated(&self, lba: Lba, blocks: Blocks, out: &mut dyn FnMut(Range<u64>)) {

@@ -1,6 +1,6 @@
 //! The contract of an array.
 
-use crate::{MemberId, MemberPlan, Records, Ticket, Work};
+use crate::{MemberId, MemberPlan, Records, Sink, Ticket, Work};
 use smrlab_stl::{Counted, HostRequest, Refusal};
 use smrlab_units::{Blocks, HostOp, Lba, SimTime, Zone};
 use std::ops::Range;
@@ -176,7 +176,7 @@ pub trait Array: Send {
     fn recover(&mut self, _records: &Records, _plan: &mut MemberPlan) {}
 
     /// Its present state as records.
-    fn checkpoint(&self, _out: &mut Records) {}
+    fn checkpoint(&self, _out: &mut dyn Sink) {}
 
     /// Which of `blocks` from `lba` hold data of the host's, as ascending ranges.
     fn allocated(&self, lba: Lba, blocks: Blocks, out: &mut dyn FnMut(Range<u64>)) {

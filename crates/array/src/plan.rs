@@ -3,7 +3,7 @@
 use crate::MemberId;
 use crate::job::{Job, Ticket};
 use crate::part::{End, OpPart, Parts, Term};
-use crate::record::{Change, Records};
+use crate::{Change, Records};
 use smrlab_stl::{Cause, HostRequest, Refusal};
 use smrlab_units::{Blocks, HostOp, Lba, SimTime};
 use std::ops::Range;
@@ -239,8 +239,8 @@ impl MemberPlan {
     }
 
     /// A durable change of the array's state, in its own memory: durable now, before the requests of this plan begin.
-    pub fn record(&mut self, change: &impl Change) {
-        self.records.add(change);
+    pub fn record(&mut self, change: impl Change) {
+        self.records.add(&change);
     }
 
     /// Where parts that layouts share put down their changes.

@@ -140,7 +140,7 @@ fn different(text: &str, other: &str) -> String {
 }
 
 /// Records of any length as words of a drive's records.
-fn pack(records: &Records) -> Vec<smrlab_stl::Record> {
+fn pack(records: &Records) -> Records {
     let mut words = vec![records.len() as u64];
     for r in records.iter() {
         words.extend([u64::from(r.tag), r.words.len() as u64]);
@@ -151,8 +151,8 @@ fn pack(records: &Records) -> Vec<smrlab_stl::Record> {
 }
 
 /// What was [packed](pack); `None`: damaged.
-fn unpack(packed: &[smrlab_stl::Record]) -> Option<Records> {
-    let mut words = packed.iter().flat_map(|r| r.words);
+fn unpack(packed: &Records) -> Option<Records> {
+    let mut words = packed.iter().flat_map(|r| r.words).copied();
     let mut records = Records::default();
     for _ in 0..words.next().unwrap_or_default() {
         let (tag, length) = (u32::try_from(words.next()?).ok()?, words.next()? as usize);
@@ -177,8 +177,8 @@ mod tests {
         }
         let packed = pack(&records);
         assert_eq!(unpack(&packed), Some(records));
-        assert_eq!(unpack(&packed[..2]), None);
-        assert_eq!(unpack(&[]), Some(Records::default()));
+        assert_eq!(unpack(&packed.changes::<smrlab_stl::Record>().take(2).collect()), None);
+        assert_eq!(unpack(&Records::default()), Some(Records::default()));
     }
 
     #[test]

@@ -9,19 +9,20 @@ mod member_bytes;
 mod ssd;
 mod status;
 
+use crate::changes::Entries;
 use crate::clock::{Call, ModelClock};
 use crate::disk::Opened;
 use crate::engine::{Engine, StateFile, about};
 use crate::error::{DeviceError, Result};
 use crate::ledger::{Found, Ledger};
-use crate::medium::{Begun, Medium, with_gaps};
+use crate::medium::{Medium, with_gaps};
 use crate::members::Members;
 use crate::stats::Events;
 use crate::table::{Next, Requests, Server, Table};
 use member_bytes::MemberBytes;
 use parking_lot::MutexGuard;
 use serde_json::{Value, json};
-use smrlab_array::{BuiltArray, EventLoop, Health, Member, MemberId, Records};
+use smrlab_array::{BuiltArray, EventLoop, Health, Member, MemberId};
 use smrlab_drive::Drive;
 use smrlab_stl::{Counted, HostBuffer, HostRequest};
 use smrlab_units::{Blocks, Lba, SimTime};
@@ -201,16 +202,13 @@ impl Arrayed {
     fn checkpoint(&self, anyway: bool) -> Result<()> {
         for disk in 0..self.disks() {
             let Some(medium) = self.medium(disk as u64) else { continue };
-            if !medium.wants_checkpoint(anyway)? {
-                continue;
-            }
-            let state = self.table.lock();
-            let Some(drive) = drive(&state.event_loop, disk).filter(|_| state.bytes.broken.is_none()) else {
-                continue;
+            let lock = || {
+                let state = self.table.lock();
+                (state.bytes.broken.is_none() && drive(&state.event_loop, disk).is_some()).then_some(state)
             };
-            let begun = medium.begin_checkpoint(anyway, &|out| drive.layer().checkpoint(out))?;
-            drop(state);
-            begun.map_or(Ok(()), Begun::finish)?;
+            medium.checkpoint_with(anyway, lock, |state, out| {
+                drive(&state.event_loop, disk).into_iter().for_each(|drive| drive.layer().checkpoint(out));
+            })?;
         }
         let Some(ledger) = self.ledger.as_ref().filter(|l| l.wants_checkpoint(anyway)) else { return Ok(()) };
         self.sync()?;
@@ -220,10 +218,10 @@ impl Arrayed {
         if state.bytes.broken.is_some() || !state.event_loop.array().is_settled() {
             return Ok(());
         }
-        let mut records = Records::default();
-        state.event_loop.array().checkpoint(&mut records);
+        let mut entries = Entries::default();
+        state.event_loop.array().checkpoint(&mut entries);
         state.bytes.sync_members()?;
-        ledger.checkpoint(&records)
+        ledger.checkpoint(entries)
     }
 
     fn disk(&self, disk: u64) -> Result<usize> {
@@ -330,11 +328,10 @@ impl Engine for Arrayed {
             state.event_loop.durable();
         }
         for (disk, medium, before) in disks {
-            // A layer hears of it only if it planned nothing meanwhile, which would not be covered.
-            let own = &state.bytes.disks[disk];
-            if own.changes == before && Arc::ptr_eq(&own.medium, &medium) {
-                let drive = state.event_loop.drive_mut(MemberId(disk as u32));
-                drive.into_iter().for_each(|d| d.layer_mut().durable());
+            let LockedArray { event_loop, bytes, .. } = &mut *state;
+            let own = bytes.disks.get(disk).filter(|own| Arc::ptr_eq(&own.medium, &medium));
+            if let (Some(own), Some(drive)) = (own, event_loop.drive_mut(MemberId(disk as u32))) {
+                own.synced(before, drive);
             }
         }
         Ok(())

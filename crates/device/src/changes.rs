@@ -1,14 +1,15 @@
-//! The records of an array in a log, whose entries hold three words: one with up to three words is one entry, a longer one some that follow
-//! each other. What was not appended to the end is nothing.
+//! The records of a layer or an array in a log, whose entries hold three words: one with up to three words is one entry, a longer one some
+//! that follow each other. What was not appended to the end is nothing.
 
 use crate::entry::Entry;
 use crate::tag;
-use smrlab_array::{Record, Records};
+use smrlab_stl::{AnyRecord, Records, Sink};
+use std::ops::Range;
 
 /// Words of an entry.
 const WORDS: usize = 3;
 
-/// How an entry has a record, in bits of its tag that no array uses.
+/// How an entry has a record, in bits of its tag that no layer and no array uses.
 const SHIFT: u32 = 24;
 /// Three words, or what earlier versions had of them.
 const THREE: u32 = 0;
@@ -19,14 +20,46 @@ const LONG: u32 = 4;
 /// The next ones.
 const MORE: u32 = 5;
 
-/// Records as entries of a log.
-pub(crate) fn entries(records: &Records) -> Vec<Entry> {
-    let mut all = Vec::with_capacity(records.len());
-    for Record { tag, words } in records.iter() {
+/// Records as entries of a log, in their order.
+#[derive(Debug, Default)]
+pub struct Entries(Vec<Entry>);
+
+impl Entries {
+    /// Of one record.
+    pub(crate) fn one(record: AnyRecord<'_>) -> Self {
+        let mut entries = Self::default();
+        entries.take(record);
+        entries
+    }
+
+    /// Of these records.
+    pub(crate) fn of(records: &Records) -> Self {
+        let mut entries = Self::default();
+        records.iter().for_each(|record| entries.take(record));
+        entries
+    }
+
+    /// That the host wrote these blocks.
+    pub(crate) fn written(&mut self, blocks: &Range<u64>) {
+        self.0.push(Entry { tag: tag::LAYER | tag::HOST, words: [blocks.start, blocks.end, 0] });
+    }
+
+    /// How many.
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    pub(crate) fn into_iter(self) -> std::vec::IntoIter<Entry> {
+        self.0.into_iter()
+    }
+}
+
+impl Sink for Entries {
+    fn take(&mut self, AnyRecord { tag, words }: AnyRecord<'_>) {
         let mut add = |how: u32, own: &[u64]| {
             let mut entry = Entry { tag: tag::LAYER | how << SHIFT | tag, ..Entry::default() };
             entry.words[..own.len()].copy_from_slice(own);
-            all.push(entry);
+            self.0.push(entry);
         };
         if words.len() <= WORDS {
             let fewer = (WORDS - words.len()) as u32;
@@ -37,7 +70,6 @@ pub(crate) fn entries(records: &Records) -> Vec<Entry> {
             rest.chunks(WORDS).for_each(|own| add(MORE, own));
         }
     }
-    all
 }
 
 /// Puts records together from the entries of a log, in their order.
@@ -82,7 +114,7 @@ mod tests {
         for n in 0..12 {
             records.push(0x1_0000 + n, (0..u64::from(n)).map(|i| u64::MAX - i));
         }
-        let all = entries(&records);
+        let all = Entries::of(&records).0;
         let back = |entries: &[Entry]| {
             let (mut assembly, mut found) = (Assembly::default(), Records::default());
             entries.iter().for_each(|e| assembly.take(e, &mut found));
@@ -92,7 +124,7 @@ mod tests {
         // 11 words are in an entry with two of them and three with the others.
         for cut in 1..=4 {
             let left = back(&all[..all.len() - cut]);
-            let of = |r: Record<'_>| (r.tag, r.words.to_vec());
+            let of = |r: AnyRecord<'_>| (r.tag, r.words.to_vec());
             let want: Vec<_> = records.iter().map(of).take(11).collect();
             assert_eq!(left.iter().map(of).collect::<Vec<_>>(), want, "{cut}");
         }

@@ -1,5 +1,6 @@
 //! One drive on its store: assembled from its text, shortened to what was asked for, opened.
 
+use crate::changes::{Assembly, Entries};
 use crate::config::{Config, StoreKind, Timing};
 use crate::error::{DeviceError, Result};
 use crate::faults::PHYSICAL_OF_ZONES;
@@ -12,9 +13,10 @@ use crate::store::{BlockDevice, Locked, Memory, Sparse, Store};
 use crate::tag;
 use crate::tracks::Tracks;
 use smrlab_array::Member;
+use smrlab_blockmap::BlockSet;
 use smrlab_disk::{Interference, Model, PhysicalProfile};
 use smrlab_drive::{Assembled, SavedState, Wanted, assemble};
-use smrlab_stl::{Record, build};
+use smrlab_stl::{Records, build};
 use smrlab_units::problems::Problems;
 use smrlab_units::spec::split_item;
 use smrlab_units::{BLOCK_BYTES, Blocks, Pba};
@@ -38,7 +40,9 @@ pub(crate) struct Opened {
     /// Its medium.
     pub medium: Medium,
     /// What the layer kept.
-    pub records: Vec<Record>,
+    pub records: Records,
+    /// The host's blocks that were ever written, where that is kept.
+    pub written: BlockSet,
     /// Its store was made just now.
     pub fresh: bool,
     /// Nothing was written to it yet.
@@ -46,18 +50,23 @@ pub(crate) struct Opened {
 }
 
 impl Opened {
-    /// Brings a blank drive to a state; `more` is kept with it. A start that is cut short leaves the store blank, not half as
-    /// old.
+    /// Brings a blank drive to a state, of which `written` says what the host had written, where that is kept. A start that is cut short
+    /// leaves the store blank, not half as old.
     ///
     /// # Errors
     /// What the operating system answers.
-    pub(crate) fn begin(&mut self, state: &SavedState, more: impl Iterator<Item = Record>) -> Result<()> {
+    pub(crate) fn begin(&mut self, state: &SavedState, written: &[Range<u64>]) -> Result<()> {
         if !self.blank {
             return Ok(());
         }
         self.drive.mechanics.rest_at(Pba(state.head));
-        self.records = state.records.iter().copied().chain(more).collect();
-        self.medium.keep(&self.records)
+        self.records = state.records.clone();
+        let mut entries = Entries::of(&self.records);
+        for blocks in written {
+            self.written.insert(blocks.clone());
+            entries.written(blocks);
+        }
+        self.medium.keep(entries)
     }
 
     /// The drive at work as a member of an array, its layer brought to where the records say it was.
@@ -66,7 +75,7 @@ impl Opened {
     /// When what recovery has to write cannot be written.
     pub(crate) fn start(self) -> Result<(Member, Bytes)> {
         let (mut drive, scheduler) = self.drive.start(true, true);
-        let bytes = Bytes::recovered(&mut drive, self.medium, self.records)?;
+        let bytes = Bytes::recovered(&mut drive, self.medium, &self.records)?;
         Ok((Member::of_drive(drive, &scheduler), bytes))
     }
 }
@@ -191,7 +200,8 @@ pub(crate) fn opened(
         Interference::Blocks(p) if p.reach > 1 => Shingle::of_blocks(tracks.clone(), p),
         _ => Shingle::new(tracks.clone(), built.drive.head_width()),
     };
-    let mut records = Vec::new();
+    let (mut records, mut written) = (Records::default(), BlockSet::new());
+    let mut assembly = Assembly::default();
     let mut resolved = built.resolved.clone();
     if config.metadata == "media" {
         resolved += ",metadata=media";
@@ -201,16 +211,16 @@ pub(crate) fn opened(
     let log = match state {
         Some((dir, id)) => {
             shingle.spill_into(&dir, config.map_budget)?;
-            let each = &mut |e| {
-                if let Some(e) = recover(&mut shingle, e) {
-                    records.push(Record { tag: e.tag & !tag::LAYER, words: e.words });
-                }
+            let each = &mut |e| match recover(&mut shingle, e) {
+                Some(e) if e.tag == tag::LAYER | tag::HOST => _ = written.insert(e.words[0]..e.words[1]),
+                Some(e) => assembly.take(&e, &mut records),
+                None => {}
             };
             Some(Log::open(&dir, id, boot, each)?)
         }
         None => None,
     };
-    let blank = records.is_empty() && log.as_ref().is_none_or(Log::is_empty);
+    let blank = records.is_empty() && written.is_empty() && log.as_ref().is_none_or(Log::is_empty);
     let stale = built.layer.facts().identity && log.as_ref().is_some_and(Log::stale);
     let reading = match built.entry.name == RAW {
         true => Reading { mode: config.mode, errors: config.errors },
@@ -223,7 +233,7 @@ pub(crate) fn opened(
     if stale {
         medium.forget_unknown()?;
     }
-    Ok(Opened { drive, medium, records, fresh, blank })
+    Ok(Opened { drive, medium, records, written, fresh, blank })
 }
 
 /// Refuses what the served medium does not destroy as the drive would.

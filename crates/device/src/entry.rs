@@ -1,8 +1,5 @@
 //! A record of the log and of a checkpoint: 32 bytes with a checksum.
 
-use crate::tag;
-use smrlab_stl::Record;
-
 /// One change of the state: what kind, and three words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Entry {
@@ -34,13 +31,6 @@ impl Entry {
         let four = |i: usize| u32::from_le_bytes(bytes[i..i + 4].try_into().expect("four bytes"));
         let entry = Self { tag: four(4), words: [word(0), word(1), word(2)] };
         (four(0) == checksum(&bytes[4..ENTRY], salt)).then_some(entry)
-    }
-}
-
-/// As a log has a record of a layer or an array.
-impl From<&Record> for Entry {
-    fn from(record: &Record) -> Self {
-        Self { tag: tag::LAYER | record.tag, words: record.words }
     }
 }
 

@@ -6,19 +6,20 @@
 //! that lost its power leaves behind is the state at the last fence or flush, and any part of what was written since: the
 //! fences of a plan see to it that this does no harm.
 
+use crate::changes::Entries;
 use crate::clock::{Call, ModelClock};
+use crate::disk::Opened;
 use crate::engine::{Engine, StateFile, about, map_stats};
 use crate::error::{DeviceError, Result};
-use crate::medium::{Begun, Medium, with_gaps};
+use crate::medium::{Medium, with_gaps};
 use crate::one_drive::{MovesBytes, OneDrive};
 use crate::plan_bytes::Bytes;
 use crate::table::Table;
-use crate::tag;
 use parking_lot::{Mutex, MutexGuard};
 use serde_json::{Value, json};
 use smrlab_blockmap::BlockSet;
-use smrlab_drive::{Assembled, SavedState, ScheduledDrive, TimedPlan};
-use smrlab_stl::{Capabilities, Cause, HostBuffer, HostRequest, Plan, Record};
+use smrlab_drive::{SavedState, ScheduledDrive, TimedPlan};
+use smrlab_stl::{Capabilities, Cause, HostBuffer, HostRequest, Plan};
 use smrlab_units::{
     Blocks, HostOp, Lba, SimTime, Zone, ZoneAction, ZoneCondition, ZoneLimits, ZoneStatistics,
 };
@@ -55,32 +56,18 @@ impl MovesBytes for Bytes {
 }
 
 impl Layered {
-    /// A drive over a medium, its layer brought to where `records` say it was. `metadata`: where the layer's maps are;
-    /// `by_step`: see [`OneDrive::new`].
+    /// A drive over its medium, its layer brought to where it was. `metadata`: where the layer's maps are; `by_step`: see
+    /// [`OneDrive::new`].
     ///
     /// # Errors
     /// When what recovery has to write cannot be written.
-    pub fn new(
-        drive: Assembled,
-        medium: Medium,
-        records: Vec<Record>,
-        metadata: &str,
-        by_step: bool,
-    ) -> Result<Self> {
+    pub(crate) fn new(opened: Opened, metadata: &str, by_step: bool) -> Result<Self> {
+        let Opened { drive, medium, records, written, .. } = opened;
         let (built, text) = (&drive.built, drive.drive.clone());
         let (resolved, capabilities) = (built.resolved.clone(), built.capabilities);
         let (identity, blocks) = (built.layer.facts().identity, built.layer.host_blocks().0);
         let (mut drive, scheduler) = drive.start(true, true);
-        let mut written = BlockSet::new();
-        let mut records = records;
-        records.retain(|r| {
-            let of_host = r.tag == tag::HOST;
-            if of_host {
-                written.insert(r.words[0]..r.words[1]);
-            }
-            !of_host
-        });
-        let bytes = Bytes::recovered(&mut drive, medium, records)?;
+        let bytes = Bytes::recovered(&mut drive, medium, &records)?;
         let medium = bytes.medium.clone();
         let table = Table::new(OneDrive::new(ScheduledDrive::new(drive, &scheduler), bytes, by_step));
         Ok(Self {
@@ -152,7 +139,7 @@ impl Layered {
         if gap || !layer.fail_zone(zone, condition, &mut plan) {
             return Err(DeviceError::input(format!("block {} is in no zone with a write pointer", zone.0)));
         }
-        self.medium.keep(plan.records().iter().map(|(_, record)| record))
+        self.medium.keep(Entries::of(plan.records()))
     }
 
     /// Notes that the host writes blocks: once, so that who writes the same again waits for no log.
@@ -161,7 +148,9 @@ impl Layered {
         if written.insert(blocks.clone()) == 0 {
             return Ok(());
         }
-        self.medium.keep(&[written_by_host(&blocks)])
+        let mut entries = Entries::default();
+        entries.written(&blocks);
+        self.medium.keep(entries)
     }
 
     /// The drive with nothing in its buffer that is not on the medium, unless a write that failed has stopped the device.
@@ -171,32 +160,20 @@ impl Layered {
         server
     }
 
-    /// Writes a checkpoint where one is due; see [`Medium::begin_checkpoint`].
+    /// Writes a checkpoint where one is due.
     ///
     /// # Errors
-    /// As there.
+    /// As [`Medium::checkpoint_with`].
     fn checkpoint(&self, anyway: bool) -> Result<()> {
-        if !self.medium.wants_checkpoint(anyway)? {
-            return Ok(());
-        }
-        let server = self.table.lock();
-        if server.broken.is_some() {
-            return Ok(());
-        }
-        let written = self.written.lock();
-        let records = |out: &mut dyn FnMut(Record)| {
-            server.scheduled.drive().layer().checkpoint(out);
-            written.runs().for_each(|run| out(written_by_host(&run)));
+        let lock = || {
+            let server = self.table.lock();
+            server.broken.is_none().then(|| (server, self.written.lock()))
         };
-        let begun = self.medium.begin_checkpoint(anyway, &records)?;
-        drop((written, server));
-        begun.map_or(Ok(()), Begun::finish)
+        self.medium.checkpoint_with(anyway, lock, |(server, written), out| {
+            server.scheduled.drive().layer().checkpoint(out);
+            written.runs().for_each(|run| out.written(&run));
+        })
     }
-}
-
-/// That the host wrote these blocks.
-pub(crate) fn written_by_host(blocks: &Range<u64>) -> Record {
-    Record { tag: tag::HOST, words: [blocks.start, blocks.end, 0] }
 }
 
 impl Engine for Layered {
@@ -223,10 +200,8 @@ impl Engine for Layered {
         let before = self.table.lock().bytes.changes;
         self.medium.sync()?;
         let mut server = self.table.lock();
-        // The layer hears of it only if it planned nothing meanwhile, which would not be covered.
-        if server.bytes.changes == before {
-            server.scheduled.drive_mut().layer_mut().durable();
-        }
+        let OneDrive { scheduled, bytes, .. } = &mut *server;
+        bytes.synced(before, scheduled.drive_mut());
         Ok(())
     }
 

@@ -3,7 +3,7 @@
 //! A record survives the process at once, and the host once it was synced; that comes after the disks were synced, because
 //! records say what is on them.
 
-use crate::changes::{Assembly, entries};
+use crate::changes::{Assembly, Entries};
 use crate::entry::Entry;
 use crate::error::Result;
 use crate::log::Log;
@@ -140,7 +140,7 @@ impl Ledger {
     /// # Errors
     /// When the disk is full.
     pub(crate) fn keep(&self, records: &Records) -> Result<()> {
-        self.state.lock().log.append_all(entries(records).into_iter())
+        self.state.lock().log.append_all(Entries::of(records).into_iter())
     }
 
     /// What was kept so far, for [`sync`](Self::sync).
@@ -167,18 +167,17 @@ impl Ledger {
         self.state.lock().log.wants_checkpoint(anyway)
     }
 
-    /// Writes `records` in the place of all that was kept, while nothing changes the array.
+    /// Writes the array's state in the place of all that was kept, while nothing changes the array.
     ///
     /// # Errors
     /// What the operating system answers.
-    pub(crate) fn checkpoint(&self, records: &Records) -> Result<()> {
+    pub(crate) fn checkpoint(&self, entries: Entries) -> Result<()> {
         let mut state = self.state.lock();
         let formed = Entry { tag: FORMED, words: [0; 3] };
         let at_work = state.at_work.then_some(Entry { tag: AT_WORK, words: [0; 3] });
-        let entries = entries(records);
         let all = entries.len() as u64 + 1 + u64::from(state.at_work);
         let checkpoint = state.log.rotate(all)?;
-        checkpoint.write(std::iter::once(formed).chain(at_work).chain(entries).map(Ok))
+        checkpoint.write(std::iter::once(formed).chain(at_work).chain(entries.into_iter()).map(Ok))
     }
 }
 
@@ -228,7 +227,7 @@ mod tests {
                         'o' => ledger.opened(),
                         'w' => ledger.at_work(),
                         'r' => ledger.rest(),
-                        'k' => ledger.checkpoint(&Records::default()),
+                        'k' => ledger.checkpoint(Entries::default()),
                         'c' => ledger.closed(),
                         _ => {
                             drop(ledger);

@@ -18,7 +18,7 @@ use crate::synced::Synced;
 use crate::tag;
 use parking_lot::{Mutex, RwLock};
 use serde::{Deserialize, Serialize};
-use smrlab_stl::{Record, WritePart};
+use smrlab_stl::WritePart;
 use smrlab_units::{BLOCK_BYTES, SimTime};
 use std::cell::RefCell;
 use std::ops::Range;
@@ -97,9 +97,6 @@ pub struct Medium {
 thread_local! {
     static PIECES: RefCell<Vec<Piece>> = const { RefCell::new(Vec::new()) };
 }
-
-/// Hands out what a layer keeps.
-pub type MoreRecords<'a> = dyn Fn(&mut dyn FnMut(Record)) + 'a;
 
 /// What destruction looks like to a reader.
 #[derive(Clone, Copy, Debug)]

@@ -5,7 +5,7 @@ use crate::config::{Config, StoreKind, Timing};
 use crate::disk::{RAW, drive, opened};
 use crate::engine::Engine;
 use crate::error::{DeviceError, Result};
-use crate::layered::{Layered, written_by_host};
+use crate::layered::Layered;
 use crate::ledger::{Found, Ledger};
 use crate::machine::Machine;
 use crate::members::Members;
@@ -67,8 +67,7 @@ pub(crate) fn served(config: &Config, host: Machine, events: &Arc<Events>) -> Re
         && let Some(state) = &config.from_state
     {
         let state = aged_state(state, config, &opened.drive)?;
-        let written = state.written.iter().map(written_by_host);
-        opened.begin(&state, written)?;
+        opened.begin(&state, &state.written)?;
     }
     if raw {
         let clock = (config.timing == Timing::Model).then(|| {
@@ -78,8 +77,7 @@ pub(crate) fn served(config: &Config, host: Machine, events: &Arc<Events>) -> Re
         let tracks = Arc::new(Tracks::new(geometry));
         return Ok(Served::Raw(Box::new(Raw::new(opened.medium, tracks, head_width, space, clock))));
     }
-    let layered =
-        Layered::new(opened.drive, opened.medium, opened.records, &config.metadata, config.by_step())?;
+    let layered = Layered::new(opened, &config.metadata, config.by_step())?;
     Ok(Served::Layered(Box::new(layered)))
 }
 

@@ -1,10 +1,11 @@
 //! The bytes of a drive's plans: moved and recorded in the order of the plan.
 
+use crate::changes::Entries;
 use crate::error::{DeviceError, Result};
 use crate::medium::Medium;
 use serde_json::{Map, Value, json};
 use smrlab_drive::Drive;
-use smrlab_stl::{Cause, Counted, Dir, Executor, HostBuffer, OpId, Plan, Record, Step, WritePart, counted};
+use smrlab_stl::{Cause, Counted, Dir, Executor, HostBuffer, OpId, Plan, Records, Step, WritePart, counted};
 use smrlab_units::{Blocks, Pba};
 use std::sync::Arc;
 
@@ -85,7 +86,7 @@ impl Bytes {
     ///
     /// # Errors
     /// When what recovery has to write cannot be written.
-    pub(crate) fn recovered(drive: &mut Drive, medium: Medium, records: Vec<Record>) -> Result<Self> {
+    pub(crate) fn recovered(drive: &mut Drive, medium: Medium, records: &Records) -> Result<Self> {
         let medium = Arc::new(medium);
         let (executor, media, before) = Default::default();
         let mut bytes = Self { medium, executor, media, before, changes: 0 };
@@ -93,7 +94,7 @@ impl Bytes {
             // A killed server left records that are not durable yet; a layer takes what it is given for durable.
             bytes.medium.sync()?;
             let mut plan = Plan::new(true, true);
-            drive.layer_mut().recover(&mut records.into_iter(), &mut plan);
+            drive.layer_mut().recover(records, &mut plan);
             bytes.carry_out(&plan, (plan.ops().len(), true), Cause::Host, HostBuffer::None)?;
         }
         Ok(bytes)
@@ -121,7 +122,7 @@ impl Bytes {
         for step in plan.walk() {
             match step {
                 // A step that was given up changes nothing: its records are void.
-                Step::Record(record) if whole => self.medium.keep([record])?,
+                Step::Record(record) if whole => self.medium.keep(Entries::one(record))?,
                 Step::Fence => self.media.fences += u64::from(self.medium.sync()?),
                 Step::Op(id, _) => {
                     if id.0 as usize == ops {
@@ -134,6 +135,14 @@ impl Bytes {
         }
         Executor::finish(plan, &mut host);
         Ok(())
+    }
+
+    /// The medium was synced, when `before` plans had changed anything. The layer hears of it only if it planned nothing meanwhile, which
+    /// would not be covered.
+    pub(crate) fn synced(&self, before: u64, drive: &mut Drive) {
+        if self.changes == before {
+            drive.layer_mut().durable();
+        }
     }
 
     /// Carries out an operation of a plan that is there for `why`.

@@ -5,7 +5,7 @@
 //! words: records (tag and three words each), and ranges of written LBAs (first and end each).
 
 use crate::Drive;
-use smrlab_stl::{Plan, Record};
+use smrlab_stl::{AnyRecord, Plan, Record, Records, Sink as _};
 use smrlab_units::Pba;
 use std::ops::Range;
 
@@ -28,7 +28,7 @@ pub struct SavedState {
     /// The block at the head.
     pub head: u64,
     /// The layer's checkpoint.
-    pub records: Vec<Record>,
+    pub records: Records,
     /// What the host had written, as ranges of LBAs, ascending and apart.
     pub written: Vec<Range<u64>>,
 }
@@ -41,11 +41,11 @@ impl SavedState {
 
     /// The same, unless the layer's checkpoint has more than `most` records.
     pub fn take_within(drive: &Drive, identity: Self, most: usize) -> Option<Self> {
-        let (mut records, mut more) = (Vec::new(), false);
-        drive.layer().checkpoint(&mut |record| {
+        let (mut records, mut more) = (Records::default(), false);
+        drive.layer().checkpoint(&mut |record: AnyRecord<'_>| {
             more |= records.len() >= most;
             if !more {
-                records.push(record);
+                records.take(record);
             }
         });
         let head = drive.mechanics().head().next.0;
@@ -57,7 +57,7 @@ impl SavedState {
     pub fn give(&self, drive: &mut Drive, plan: &mut Plan) {
         drive.rest_at(Pba(self.head));
         if !self.records.is_empty() {
-            drive.layer_mut().recover(&mut self.records.iter().copied(), plan);
+            drive.layer_mut().recover(&self.records, plan);
         }
     }
 
@@ -103,7 +103,7 @@ impl SavedState {
             self.written.len()
         )
         .into_bytes();
-        for r in &self.records {
+        for r in self.records.changes::<Record>() {
             body.extend(u64::from(r.tag).to_le_bytes());
             r.words.iter().for_each(|w| body.extend(w.to_le_bytes()));
         }
@@ -152,9 +152,8 @@ impl SavedState {
             ..Self::default()
         };
         for _ in 0..records {
-            state
-                .records
-                .push(Record { tag: u32::try_from(next()?).ok()?, words: [next()?, next()?, next()?] });
+            let tag = u32::try_from(next()?).ok()?;
+            state.records.push(tag, [next()?, next()?, next()?]);
         }
         for _ in 0..written {
             state.written.push(next()?..next()?);

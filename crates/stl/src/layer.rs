@@ -1,28 +1,11 @@
 //! The contract of a translation layer.
 
-use crate::{Counted, HostRequest, Plan, Refusal};
+use crate::{Counted, HostRequest, Plan, Record, Records, Refusal, Sink};
 use smrlab_disk::Bands;
 use smrlab_units::{
     Blocks, Dir, Lba, Pba, SimTime, Zone, ZoneCondition, ZoneCounts, ZoneLimits, ZoneStatistics,
 };
 use std::ops::Range;
-
-/// One durable change of the state of a layer or an array, in its own code: `tag` says which kind, `words` what. A layer's are three; an
-/// array has as many as a change takes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct Record<W = [u64; 3]> {
-    /// Kind of change, private to whose it is.
-    pub tag: u32,
-    /// Its content.
-    pub words: W,
-}
-
-impl<W: AsRef<[u64]>> Record<W> {
-    /// A word; zero where it has none.
-    pub fn word(&self, at: usize) -> u64 {
-        self.words.as_ref().get(at).copied().unwrap_or_default()
-    }
-}
 
 /// How a step of background work ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -186,10 +169,10 @@ pub trait TranslationLayer: Send {
     /// Rebuilds the state of a freshly built layer from what survived, all of which is durable: a checkpoint's records, then those that became
     /// durable after it, in order. `plan` receives media operations that must be done before the first request, such as
     /// the replay of a journal; it is walked like any other and may be cut again.
-    fn recover(&mut self, _records: &mut dyn Iterator<Item = Record>, _plan: &mut Plan) {}
+    fn recover(&mut self, _records: &Records, _plan: &mut Plan) {}
 
     /// Writes the present state as records, such that a fresh layer that recovers from them is the same layer.
-    fn checkpoint(&self, _out: &mut dyn FnMut(Record)) {}
+    fn checkpoint(&self, _out: &mut dyn Sink) {}
 
     /// Which of `blocks` from `lba` hold data that the host wrote, as ascending ranges of LBAs (for block status).
     fn allocated(&self, lba: Lba, blocks: Blocks, out: &mut dyn FnMut(Range<u64>)) {

@@ -8,8 +8,8 @@
 //! these writes: a layer may have a record made durable before anything else.
 
 use crate::{
-    Cause, Counted, Endpoint, Facts, HostRequest, OpId, Outcome, Plan, Record, Refusal, Step, StepEnd,
-    TranslationLayer,
+    AnyRecord, Cause, Counted, Endpoint, Facts, HostRequest, OpId, Outcome, Plan, Records, Refusal, Sink,
+    Step, StepEnd, TranslationLayer,
 };
 use smrlab_disk::{Geometry, RandomAccess};
 use smrlab_units::{Blocks, Dir, Lba, Pba, SimTime, Zone, ZoneCondition, forward};
@@ -105,11 +105,11 @@ impl OnMedia {
     /// Copies the inner plan, each group of records followed by its write. `true`: a log became full.
     fn splice(&mut self, inner: &Plan, plan: &mut Plan) -> bool {
         let mut full = false;
-        let mut group: Vec<Record> = Vec::new();
+        let mut group = Records::default();
         self.ids.clear();
         for step in inner.walk() {
             if let Step::Record(record) = step {
-                group.push(*record);
+                group.take(record);
                 continue;
             }
             if !group.is_empty() {
@@ -149,17 +149,18 @@ impl OnMedia {
     }
 
     /// A write of these records; `true`: a log became full.
-    fn append_records(&mut self, group: &mut Vec<Record>, plan: &mut Plan) -> bool {
+    fn append_records(&mut self, group: &mut Records, plan: &mut Plan) -> bool {
         let blocks = Blocks((group.len() as u64).div_ceil(IN_BLOCK));
         self.to_read += blocks;
         let full = self.area.append(blocks, plan);
-        group.drain(..).for_each(|r| plan.record(r));
+        plan.take_records(group);
+        group.clear();
         full
     }
 
     fn checkpoint_to(&mut self, plan: &mut Plan) {
         let mut records = 0;
-        self.inner.checkpoint(&mut |_| records += 1);
+        self.inner.checkpoint(&mut |_: AnyRecord<'_>| records += 1);
         self.checkpoints += 1;
         // What filled the other log may have run on into this one, which begins anew.
         let half = self.area.tracks.len() / 2;
@@ -181,7 +182,7 @@ impl TranslationLayer for OnMedia {
         fn background_after(&self) -> Option<SimTime>;
         fn background_end(&mut self, end: StepEnd);
         fn durable(&mut self);
-        fn checkpoint(&self, out: &mut dyn FnMut(Record));
+        fn checkpoint(&self, out: &mut dyn Sink);
         fn allocated(&self, lba: Lba, blocks: Blocks, out: &mut dyn FnMut(Range<u64>));
         fn heeds_head(&self) -> bool;
         fn head(&mut self, next: Pba);
@@ -201,7 +202,7 @@ impl TranslationLayer for OnMedia {
         self.planned(plan, |inner, plan| inner.background(now, plan));
     }
 
-    fn recover(&mut self, records: &mut dyn Iterator<Item = Record>, plan: &mut Plan) {
+    fn recover(&mut self, records: &Records, plan: &mut Plan) {
         self.planned(plan, |inner, plan| inner.recover(records, plan));
         self.checkpoint_to(plan);
     }

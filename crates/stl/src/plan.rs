@@ -4,7 +4,7 @@
 //! [`Piece`]s: where the data of each operation come from or go to. Pieces and records cost time to build, so a layer
 //! asks [`Plan::wants_data`] before it enumerates many of them; the operations must be the same either way.
 
-use crate::{Outcome, Record, Refusal};
+use crate::{AnyRecord, Change, Outcome, Records, Refusal};
 pub use smrlab_units::Dir;
 use smrlab_units::{Blocks, Lba, Pba, SimTime, named};
 use std::ops::Range;
@@ -109,7 +109,9 @@ pub struct Plan {
     ops: Vec<MediaOp>,
     piece_ends: Vec<u32>,
     pieces: Vec<Piece>,
-    records: Vec<(u32, Record)>,
+    records: Records,
+    /// After how many operations each of the records is durable, ascending.
+    recorded_after: Vec<u32>,
     fences: Vec<u32>,
     zeroes: Vec<(Blocks, Blocks)>,
     cleanings: Vec<Cleaning>,
@@ -142,6 +144,7 @@ impl Plan {
         }
         if self.wants_records {
             self.records.clear();
+            self.recorded_after.clear();
             self.fences.clear();
         }
         self.cleanings.clear();
@@ -221,9 +224,18 @@ impl Plan {
 
     /// A change of the layer's durable state; it is durable once all operations planned so far have ended.
     #[inline]
-    pub fn record(&mut self, record: Record) {
+    pub fn record(&mut self, change: impl Change) {
         if self.wants_records {
-            self.records.push((self.ops.len() as u32, record));
+            self.records.add(&change);
+            self.recorded_after.push(self.ops.len() as u32);
+        }
+    }
+
+    /// The same for changes as they are kept.
+    pub(crate) fn take_records(&mut self, records: &Records) {
+        if self.wants_records {
+            self.records.append(records);
+            self.recorded_after.resize(self.records.len(), self.ops.len() as u32);
         }
     }
 
@@ -351,9 +363,19 @@ impl Plan {
         &self.pieces[first..self.piece_ends[i] as usize]
     }
 
-    /// Records with the number of operations after whose end each is durable, ascending.
-    pub fn records(&self) -> &[(u32, Record)] {
+    /// Changes of state.
+    pub fn records(&self) -> &Records {
         &self.records
+    }
+
+    /// After how many operations each of the records is durable, ascending.
+    pub fn recorded_after(&self) -> &[u32] {
+        &self.recorded_after
+    }
+
+    /// The records that are durable once so many operations have ended.
+    pub fn records_within(&self, ops: usize) -> impl Iterator<Item = AnyRecord<'_>> {
+        self.records.iter().take(self.recorded_after.partition_point(|after| *after as usize <= ops))
     }
 
     /// After how many operations all must be made durable, ascending. Records that stand at a fence come before it.

@@ -1,6 +1,6 @@
 //! The walk over a plan: the one order in which its steps are carried out.
 
-use crate::Record;
+use crate::AnyRecord;
 use crate::plan::{MediaOp, OpId, Pause, Plan};
 
 /// One step of a plan.
@@ -10,7 +10,7 @@ use crate::plan::{MediaOp, OpId, Pause, Plan};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step<'a> {
     /// A change of the layer's durable state.
-    Record(&'a Record),
+    Record(AnyRecord<'a>),
     /// All so far must be durable before what follows reaches the medium.
     Fence,
     /// The host is told that its request is done.
@@ -64,7 +64,7 @@ impl<'a> Walk<'a> {
             (false, None) => plan.ops().len() as u32,
             (false, Some((after, _))) => after,
         };
-        let record = plan.records().get(self.record as usize).map_or(u32::MAX, |r| r.0);
+        let record = plan.recorded_after().get(self.record as usize).copied().unwrap_or(u32::MAX);
         let fence = plan.fences().get(self.fence as usize).copied().unwrap_or(u32::MAX);
         let pause = plan.pauses().get(self.pause as usize).map_or(u32::MAX, |p| p.0);
         ack.min(record).min(fence).min(pause)
@@ -79,9 +79,10 @@ impl<'a> Walk<'a> {
     }
 
     fn step_here(&mut self, plan: &'a Plan, here: u32) -> Option<Step<'a>> {
-        if let Some((_, record)) = plan.records().get(self.record as usize).filter(|r| r.0 <= here) {
+        if plan.recorded_after().get(self.record as usize).is_some_and(|after| *after <= here) {
+            let record = plan.records().get(self.record as usize);
             self.record += 1;
-            return Some(Step::Record(record));
+            return record.map(Step::Record);
         }
         if plan.fences().get(self.fence as usize).is_some_and(|f| *f <= here) {
             self.fence += 1;
@@ -119,7 +120,7 @@ impl<'a> Iterator for Walk<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Cause, Endpoint};
+    use crate::{Cause, Endpoint, Record};
     use smrlab_units::{Blocks, Pba, SimTime};
 
     fn text(plan: &Plan) -> String {

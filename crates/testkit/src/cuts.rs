@@ -4,7 +4,7 @@ use crate::harness::{BYTES, new_data, random_request};
 use crate::medium::TORN;
 use crate::{Harness, PlainMedium, Rng};
 use smrlab_stl::registry::build_as;
-use smrlab_stl::{Dir, Executor, HostBuffer, HostRequest, OpId, Plan, Record, Step, TranslationLayer};
+use smrlab_stl::{Dir, Executor, HostBuffer, HostRequest, OpId, Plan, Records, Step, TranslationLayer};
 use smrlab_units::{Blocks, HostOp, Lba, Pba};
 
 /// What the cuts did to the host's blocks.
@@ -36,7 +36,7 @@ pub struct Cuts {
 /// What survives a cut.
 struct Survivors {
     medium: PlainMedium,
-    records: Vec<Record>,
+    records: Records,
 }
 
 impl Cuts {
@@ -54,8 +54,7 @@ impl Cuts {
             if i % 16 == 15 {
                 // What was recorded so far is replaced by a checkpoint.
                 h.records.clear();
-                let records = &mut h.records;
-                h.layer.checkpoint(&mut |r| records.push(r));
+                h.layer.checkpoint(&mut h.records);
             }
             self.request(h, op, lba, blocks, &mut rng, &mut losses);
             if rng.one_in(3) {
@@ -115,7 +114,7 @@ impl Cuts {
         }
         let host = if op == HostOp::Write { HostBuffer::Write(&data) } else { HostBuffer::None };
         let Ok(()) = Executor::default().run(&h.plan, host, &mut h.medium);
-        h.records.extend(h.plan.records().iter().map(|r| r.1));
+        h.records.append(h.plan.records());
         h.model = new;
     }
 
@@ -132,14 +131,15 @@ impl Cuts {
         let mut medium = h.medium.clone();
         let mut host = HostBuffer::Write(data);
         walk(&h.plan, &mut host, whole, part, &mut medium);
-        let durable = h.plan.records().iter().filter(|(after, _)| *after as usize <= whole).map(|r| r.1);
-        Survivors { medium, records: h.records.iter().copied().chain(durable).collect() }
+        let mut records = h.records.clone();
+        records.extend(h.plan.records_within(whole));
+        Survivors { medium, records }
     }
 }
 
 /// Records that are made durable when `ops` operations are done, one after the other.
 fn records_at(plan: &Plan, ops: usize) -> usize {
-    plan.records().iter().filter(|(after, _)| *after as usize == ops).count()
+    plan.recorded_after().iter().filter(|after| **after as usize == ops).count()
 }
 
 /// In how many blocks an operation may be cut: not at all, and for writes after none, some, and all but one.
@@ -187,13 +187,13 @@ fn recover(h: &Harness, mut s: Survivors, rng: &mut Rng) -> Vec<u8> {
     loop {
         let mut layer = build_as(h.entry, &h.text, &h.context).expect("built before").layer;
         let mut plan = Plan::new(true, true);
-        layer.recover(&mut s.records.iter().copied(), &mut plan);
+        layer.recover(&s.records, &mut plan);
         let ops = plan.ops().len();
         let again = ops > 0 && rng.one_in(3);
         let whole = if again { rng.below(ops as u64) as usize } else { ops };
         let part = again.then(|| parts(&plan, whole, rng).pop().flatten()).flatten();
         walk(&plan, &mut HostBuffer::None, whole, part, &mut s.medium);
-        s.records.extend(plan.records().iter().filter(|(after, _)| *after as usize <= whole).map(|r| r.1));
+        s.records.extend(plan.records_within(whole));
         if !again {
             return Harness::read_all(&mut *layer as &mut dyn TranslationLayer, &mut s.medium);
         }

@@ -5,7 +5,7 @@ use smrlab_disk::DriveModel;
 use smrlab_stl::registry::{build_as, find};
 use smrlab_stl::{
     BuildContext, Built, Cause, Dir, Executor, HostBuffer, HostRequest, LayerEntry, MediaOp, Metadata, OpId,
-    Plan, Record, StepEnd, TranslationLayer,
+    Plan, Records, StepEnd, TranslationLayer,
 };
 use smrlab_units::spec::{SpecError, split_item};
 use smrlab_units::{BLOCK_BYTES, Blocks, HostOp, Lba, SimTime};
@@ -43,7 +43,7 @@ pub struct Harness {
     /// What the host should read.
     pub model: Vec<u8>,
     /// Records that are durable.
-    pub records: Vec<Record>,
+    pub records: Records,
     pub(crate) plan: Plan,
     twin_plan: Plan,
     exec: Executor,
@@ -84,7 +84,7 @@ impl Harness {
             twin,
             medium,
             model,
-            records: Vec::new(),
+            records: Records::default(),
             plan: Plan::new(true, true),
             twin_plan: Plan::new(false, false),
             exec: Executor::default(),
@@ -196,7 +196,7 @@ impl Harness {
 
     fn carry_out(&mut self, host: HostBuffer<'_>) {
         let Ok(()) = self.exec.run(&self.plan, host, &mut self.medium);
-        self.records.extend(self.plan.records().iter().map(|r| r.1));
+        self.records.append(self.plan.records());
     }
 
     /// Does a step of background work, or gives it up after some operations.
@@ -230,7 +230,7 @@ impl Harness {
             let Ok(()) = self.exec.step(&self.plan, OpId(op), &mut HostBuffer::None, &mut self.medium);
         }
         if done == ops {
-            self.records.extend(self.plan.records().iter().map(|r| r.1));
+            self.records.append(self.plan.records());
         }
         self.end_background(done == ops);
     }
@@ -249,11 +249,11 @@ impl Harness {
     }
 
     /// Replaces both layers by fresh ones that recover from `records`; what they plan is left in `self.plan`.
-    pub(crate) fn plan_recovery(&mut self, records: &[Record]) {
+    pub(crate) fn plan_recovery(&mut self, records: &Records) {
         for (layer, plan) in [(&mut self.layer, &mut self.plan), (&mut self.twin, &mut self.twin_plan)] {
             *layer = build_as(self.entry, &self.text, &self.context).expect("built before").layer;
             plan.clear();
-            layer.recover(&mut records.iter().copied(), plan);
+            layer.recover(records, plan);
         }
         self.compare_plans(&"recovery");
     }
@@ -265,13 +265,12 @@ impl Harness {
     pub fn restart(&mut self, from_checkpoint: bool) {
         if from_checkpoint {
             self.records.clear();
-            let records = &mut self.records;
-            self.layer.checkpoint(&mut |r| records.push(r));
+            self.layer.checkpoint(&mut self.records);
         }
         for (layer, wants_data) in [(&mut self.layer, true), (&mut self.twin, false)] {
             *layer = build_as(self.entry, &self.text, &self.context).expect("built before").layer;
             let mut plan = Plan::new(wants_data, true);
-            layer.recover(&mut self.records.iter().copied(), &mut plan);
+            layer.recover(&self.records, &mut plan);
             assert!(plan.ops().is_empty(), "{}: recovery without a cut does {:?}", self.text, plan.ops());
         }
     }

@@ -9,7 +9,9 @@ use crate::volatile::print;
 use crate::{Digest, Harness, PlainMedium};
 use smrlab_drive::{Buffered, Observer, ScheduledDrive, TimedPlan, Wanted, assemble};
 use smrlab_stl::registry::build_as;
-use smrlab_stl::{BuildContext, Dir, Executor, HostBuffer, HostRequest, LayerEntry, Plan, Record, Step};
+use smrlab_stl::{
+    BuildContext, Dir, Executor, HostBuffer, HostRequest, LayerEntry, Plan, Records, Sink as _, Step,
+};
 use smrlab_units::problems::Problems;
 use smrlab_units::{Blocks, HostOp, Lba, SimTime};
 use std::collections::BTreeMap;
@@ -67,7 +69,7 @@ struct Bench {
     text: String,
     context: BuildContext,
     medium: PlainMedium,
-    records: Vec<Record>,
+    records: Records,
     exec: Executor,
     /// Data of writes, and what reads should bring, by request.
     data: BTreeMap<u64, Vec<u8>>,
@@ -83,7 +85,7 @@ impl Bench {
         let mut medium = self.medium.clone();
         let mut layer = build_as(self.entry, &self.text, &self.context).expect("built before").layer;
         let mut plan = Plan::new(true, true);
-        layer.recover(&mut self.records.iter().copied(), &mut plan);
+        layer.recover(&self.records, &mut plan);
         let Ok(()) = Executor::default().run(&plan, HostBuffer::None, &mut medium);
         Harness::read_all(&mut *layer, &mut medium).chunks(BYTES).map(print).collect()
     }
@@ -100,7 +102,7 @@ impl Bench {
         self.exec.begin();
         for step in e.plan.walk() {
             match step {
-                Step::Record(record) if e.whole => self.records.push(*record),
+                Step::Record(record) if e.whole => self.records.take(record),
                 Step::Op(id, op) if (id.0 as usize) < e.done => {
                     if op.dir == Dir::Write {
                         let (at, prints) = (e.ends[id.0 as usize], self.recovered());
@@ -188,7 +190,7 @@ impl PowerCuts<'_> {
             text: layer.to_owned(),
             context: BuildContext::new(model.clone()),
             medium: PlainMedium::new(model.geometry(), model.interference()),
-            records: Vec::new(),
+            records: Records::default(),
             exec: Executor::default(),
             data: BTreeMap::new(),
             acks: BTreeMap::new(),

@@ -25,7 +25,7 @@ mod array;
 use crate::drives;
 use array::Rig;
 use smrlab_disk::DriveModel;
-use smrlab_stl::{BuildContext, Cause, Dir, HostRequest, Plan, Record, StepEnd, TranslationLayer};
+use smrlab_stl::{BuildContext, Cause, Dir, HostRequest, Plan, Records, StepEnd, TranslationLayer};
 use smrlab_units::spec::split_item;
 use smrlab_units::{Blocks, HostOp, Lba, SimTime, ZoneAction};
 use std::collections::BTreeMap;
@@ -97,7 +97,7 @@ struct Stage {
     drive: Option<Arc<DriveModel>>,
     text: String,
     layer: Option<Box<dyn TranslationLayer>>,
-    records: Vec<Record>,
+    records: Records,
     layers: Vec<String>,
     /// In place of a layer.
     array: Option<Rig>,
@@ -159,7 +159,7 @@ impl Stage {
         } else {
             self.submit(line, &mut plan)?;
         }
-        self.records.extend(plan.records().iter().map(|r| r.1));
+        self.records.append(plan.records());
         self.count(&plan, plan.ops().len());
         Ok(describe(&plan, plan.ops().len()))
     }
@@ -221,11 +221,11 @@ impl Stage {
 
     fn cut(&mut self, plan: &Plan, cut: usize) -> Result<String, String> {
         let cut = cut.min(plan.ops().len());
-        self.records.extend(plan.records().iter().filter(|r| r.0 as usize <= cut).map(|r| r.1));
+        self.records.extend(plan.records_within(cut));
         let mut layer = self.build()?;
         let mut recovery = Plan::new(true, true);
-        layer.recover(&mut self.records.iter().copied(), &mut recovery);
-        self.records.extend(recovery.records().iter().map(|r| r.1));
+        layer.recover(&self.records, &mut recovery);
+        self.records.append(recovery.records());
         self.count(plan, cut);
         self.count(&recovery, recovery.ops().len());
         self.layer = Some(layer);

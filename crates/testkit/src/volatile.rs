@@ -5,7 +5,7 @@
 use crate::harness::{BYTES, new_data, random_request};
 use crate::{Digest, Harness, PlainMedium, Rng};
 use smrlab_stl::registry::build_as;
-use smrlab_stl::{Executor, HostBuffer, HostRequest, Medium, Plan, Record, Step};
+use smrlab_stl::{Executor, HostBuffer, HostRequest, Medium, Plan, Records, Sink as _, Step};
 use smrlab_units::{Blocks, HostOp, Lba, Pba};
 
 /// A run with such cuts.
@@ -43,7 +43,7 @@ struct Cache {
     durable: PlainMedium,
     seen: PlainMedium,
     since: Vec<(Pba, Vec<u8>)>,
-    records: Vec<Record>,
+    records: Records,
     durable_records: usize,
 }
 
@@ -73,7 +73,7 @@ struct Way<'a> {
 }
 
 impl Cache {
-    fn new(medium: PlainMedium, records: Vec<Record>) -> Self {
+    fn new(medium: PlainMedium, records: Records) -> Self {
         let durable_records = records.len();
         Self { durable: medium.clone(), seen: medium, since: Vec::new(), records, durable_records }
     }
@@ -100,14 +100,16 @@ impl Cache {
         for (pba, bytes) in arrived {
             let Ok(()) = medium.write(*pba, bytes);
         }
-        Self::new(medium, self.records[..self.durable_records].to_vec())
+        let mut records = self.records.clone();
+        records.truncate(self.durable_records);
+        Self::new(medium, records)
     }
 
     fn carry_out(&mut self, plan: &Plan, host: &mut HostBuffer<'_>, way: Way<'_>) {
         let mut exec = Executor::default();
         for step in plan.walk() {
             match step {
-                Step::Record(record) if way.records => self.records.push(*record),
+                Step::Record(record) if way.records => self.records.take(record),
                 Step::Fence => {
                     // The power may go while things are being made durable, too.
                     (way.between)(self);
@@ -136,7 +138,7 @@ impl Cache {
         loop {
             let mut layer = build_as(h.entry, &h.text, &h.context).expect("built before").layer;
             let mut plan = Plan::new(true, true);
-            layer.recover(&mut self.records.iter().copied(), &mut plan);
+            layer.recover(&self.records, &mut plan);
             let all = plan.ops().len();
             let again = all > 0 && rng.one_in(3);
             let ops = if again { rng.below(all as u64 + 1) as usize } else { all };
@@ -191,7 +193,7 @@ impl Volatile {
         let allowed = Allowed::only(&h.model);
         let (rng, outcome) = (crate::random(self.seed), Outcome::default());
         let mut run = VolatileRun { way: *self, rng, allowed, outcome, survivor: None };
-        let mut cache = Cache::new(h.medium.clone(), Vec::new());
+        let mut cache = Cache::new(h.medium.clone(), Records::default());
         let space = h.layer.host_blocks().0;
         for _ in 0..self.requests {
             let (op, lba, blocks) = random_request(&mut run.rng, space, self.longest.min(space));

@@ -172,7 +172,7 @@ impl Cached {
             probe_taken |= self.refused.taken(page);
             if found.stamp == read.stamp {
                 self.dirty.remove(page);
-                plan.record(&DirtyChange::Gone(page));
+                plan.record(DirtyChange::Gone(page));
             }
         }
         self.destaging.retain(|group| *group != destage.group);

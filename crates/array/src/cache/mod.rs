@@ -42,7 +42,9 @@ pub(crate) use params::PARAMS;
 use crate::job::tasks;
 use crate::plan::Outcome;
 use crate::tickets::Tickets;
-use crate::{Array, Change, Health, Locks, MemberId, MemberPlan, Phase, Record, Records, Stop, Ticket, Work};
+use crate::{
+    Array, Change, Health, Locks, MemberId, MemberPlan, Phase, Record, Records, Sink, Stop, Ticket, Work,
+};
 use destage::Destage;
 use on_disks::OnDisks;
 use pages::{Page, Pages, Part, meet};
@@ -87,7 +89,7 @@ impl DirtyChange {
 }
 
 impl Change for DirtyChange {
-    fn put(&self, to: &mut Records) {
+    fn put(&self, to: &mut dyn Sink) {
         match *self {
             // 40 and 24 bits.
             Self::Put { page, slot, valid } => {
@@ -375,7 +377,7 @@ impl Array for Cached {
         self.inner.recover(&within, plan);
     }
 
-    fn checkpoint(&self, out: &mut Records) {
+    fn checkpoint(&self, out: &mut dyn Sink) {
         self.dirty.range(0..u64::MAX).for_each(|(page, found)| out.add(&DirtyChange::of_page(page, found)));
         self.inner.checkpoint(out);
     }

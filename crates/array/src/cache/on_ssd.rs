@@ -87,7 +87,7 @@ impl Cached {
             let sectors = if whole { pages::mask(&(0..self.settings.page)) } else { part.mask() };
             let again = self.dirty.valid(page) & sectors != 0;
             if let Some(found) = self.dirty.put(page, sectors, stamp) {
-                plan.record(&DirtyChange::of_page(page, &found));
+                plan.record(DirtyChange::of_page(page, &found));
             }
             if !self.refused.has(page) {
                 self.destage_policy.wrote(Wrote { group: page / self.settings.group, page, again });
@@ -114,13 +114,13 @@ impl Cached {
             if self.dirty.valid(page) & sectors == 0 {
                 continue;
             }
-            plan.record(&DirtyChange::Gone(page));
+            plan.record(DirtyChange::Gone(page));
             // More of it may be on its way to its place on the SSD.
             let stay = self.writing.meets(&self.settings.page_span(page));
             if self.dirty.drop_sectors(page, sectors, stay) {
                 self.refused.forget(page);
             } else if let Some(found) = self.dirty.get(page).filter(|p| p.valid != 0) {
-                plan.record(&DirtyChange::of_page(page, found));
+                plan.record(DirtyChange::of_page(page, found));
             }
         }
     }

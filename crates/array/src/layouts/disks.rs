@@ -1,7 +1,7 @@
 //! The disks of a layout that survives losses: which are dead, and the rebuild of those that were replaced, one after the other.
 
 use super::rebuild::Rebuild;
-use crate::{Health, MemberId, MemberPlan, Record, Records};
+use crate::{Health, MemberId, MemberPlan, Record, Sink};
 use smrlab_stl::Counted;
 use smrlab_units::SimTime;
 use std::collections::VecDeque;
@@ -25,7 +25,7 @@ enum Event {
 const GIVEN_UP: u32 = 1 << 8;
 
 impl Event {
-    fn put(self, first: u32, to: &mut Records) {
+    fn put(self, first: u32, to: &mut dyn Sink) {
         let (tag, word, more) = match self {
             Self::Dead(disk) => (first, disk, 0),
             Self::Replaced(disk) => (first + 1, disk, 0),
@@ -33,7 +33,7 @@ impl Event {
             Self::Whole => (first + 3, 0, 0),
             Self::GivenUp => (GIVEN_UP, 0, 0),
         };
-        to.push(tag, std::iter::once(word).chain((more > 0).then_some(more)));
+        to.push_all(tag, std::iter::once(word).chain((more > 0).then_some(more)));
     }
 
     fn of(first: u32, record: Record<'_>) -> Option<Self> {
@@ -282,7 +282,7 @@ impl Disks {
     }
 
     /// The present state as records.
-    pub fn checkpoint(&self, out: &mut Records) {
+    pub fn checkpoint(&self, out: &mut dyn Sink) {
         let dead = (0..self.count()).filter(|d| self.dead[*d as usize]);
         dead.for_each(|d| Event::Dead(d).put(self.tag, out));
         for rebuild in self.rebuild.iter().chain(&self.waiting) {
@@ -292,7 +292,7 @@ impl Disks {
     }
 
     /// What is rebuilt of the disk whose turn it is.
-    fn put_rebuilt(&self, out: &mut Records) {
+    fn put_rebuilt(&self, out: &mut dyn Sink) {
         let units: Vec<u64> = self.rebuild.iter().flat_map(Rebuild::rebuilt).collect();
         let runs = units.chunk_by(|a, b| a + 1 == *b);
         runs.for_each(|run| Event::Rebuilt(run[0], run.len() as u64 - 1).put(self.tag, out));
@@ -322,6 +322,7 @@ impl Disks {
 mod tests {
     use super::super::rebuild::Order;
     use super::*;
+    use crate::Records;
 
     fn fresh(disk: u64) -> Rebuild {
         Rebuild::new(disk, 2, Order::Address, 1, SimTime::ZERO)

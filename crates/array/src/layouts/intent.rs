@@ -1,7 +1,7 @@
 //! What is remembered of stripes that are being written, so that after a power cut copies or parity can be made to fit again: stripes
 //! one by one where that is recorded, all of them one after the other where it is not.
 
-use crate::{MemberPlan, Record, Records, Stop};
+use crate::{MemberPlan, Record, Sink, Stop};
 use smrlab_stl::Counted;
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -22,7 +22,7 @@ pub(super) enum IntentChange {
 
 impl IntentChange {
     /// As a record.
-    pub(super) fn put(&self, to: &mut Records) {
+    pub(super) fn put(&self, to: &mut dyn Sink) {
         match self {
             Self::Dirty(stripes) => to.push(5, [stripes.start, stripes.end]),
             Self::Clean(stripes) => to.push(6, [stripes.start, stripes.end]),
@@ -138,7 +138,7 @@ impl Intent {
     }
 
     /// The present state as records, beside the stripes of works under way.
-    pub(super) fn checkpoint(&self, out: &mut Records) {
+    pub(super) fn checkpoint(&self, out: &mut dyn Sink) {
         if self.left() > 0 {
             IntentChange::Doubt(self.doubt.start).put(out);
         }
@@ -149,6 +149,7 @@ impl Intent {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Records;
 
     /// After a power cut all of 3000 stripes are looked at, one at a time; that is remembered at the beginning, after each 1024, and at the
     /// end, and who takes up the records goes on there.

@@ -2,7 +2,7 @@
 
 use super::disks::Disks;
 use super::rebuild::{Order, Rebuild};
-use crate::{Array, End, Health, MemberId, MemberPlan, Phase, Records, Ticket, Work};
+use crate::{Array, End, Health, MemberId, MemberPlan, Phase, Records, Sink, Ticket, Work};
 use smrlab_stl::{HostRequest, Refusal};
 use smrlab_units::{Blocks, HostOp, Lba, SimTime, forward};
 
@@ -117,7 +117,7 @@ impl<M: Map> Array for Mapped<M> {
         records.iter().for_each(|record| _ = self.disks.recover(record, none));
     }
 
-    fn checkpoint(&self, out: &mut Records) {
+    fn checkpoint(&self, out: &mut dyn Sink) {
         self.disks.checkpoint(out);
     }
 }

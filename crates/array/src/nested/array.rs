@@ -1,7 +1,7 @@
 //! An array of arrays as an array: what comes from the loop goes to whom it concerns.
 
 use super::{Above, Doing, Nested, Queued, Task, Within, state};
-use crate::{Array, Health, Locks, MemberId, MemberPlan, Phase, Records, Stop, Ticket, Work};
+use crate::{Array, Health, Locks, MemberId, MemberPlan, Phase, Records, Sink, Stop, Ticket, Work};
 use smrlab_stl::{Counted, HostRequest, Refusal};
 use smrlab_units::{Blocks, Lba, SimTime, Zone, forward};
 use std::ops::Range;
@@ -80,7 +80,7 @@ impl Array for Nested {
             return self.member(at, plan, |member, own| member.replaced(disk, own));
         }
         self.within[at].fresh.insert(disk.0);
-        plan.record(&state::Event::Fresh(at, disk));
+        plan.record(state::Event::Fresh(at, disk));
         self.comes_back(at, plan);
     }
 
@@ -153,7 +153,7 @@ impl Array for Nested {
         }
     }
 
-    fn checkpoint(&self, out: &mut Records) {
+    fn checkpoint(&self, out: &mut dyn Sink) {
         self.above.checkpoint(out);
         for (at, member) in self.within.iter().enumerate() {
             let mut own = Records::default();

@@ -323,7 +323,7 @@ impl Nested {
 
     fn throw_out(&mut self, at: usize, plan: &mut MemberPlan) {
         if !std::mem::replace(&mut self.within[at].lost, true) {
-            plan.record(&state::Event::Lost(at));
+            plan.record(state::Event::Lost(at));
             self.above(plan, |above, own| above.failed(MemberId(at as u32), own));
         }
     }
@@ -345,7 +345,7 @@ impl Nested {
             array.reported(MemberId(disk), &zones);
         }
         (member.array, member.lost) = (array, false);
-        plan.record(&state::Event::Anew(at));
+        plan.record(state::Event::Anew(at));
         self.member(at, plan, |array, own| array.unclean(Stop::PowerLost, own));
         self.above(plan, |above, own| above.replaced(MemberId(at as u32), own));
     }

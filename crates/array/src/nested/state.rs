@@ -1,6 +1,6 @@
 //! What an array of arrays remembers: the records of the array above as they are, those of members with their number.
 
-use crate::record::{Change, Record, Records};
+use crate::{Change, Record, Records, Sink};
 use crate::{MemberId, MemberPlan};
 use std::collections::BTreeSet;
 
@@ -21,7 +21,7 @@ pub(super) enum Event {
 }
 
 impl Change for Event {
-    fn put(&self, to: &mut Records) {
+    fn put(&self, to: &mut dyn Sink) {
         match *self {
             Self::Lost(at) => to.push(LOST, [at as u64]),
             Self::Fresh(at, disk) => to.push(FRESH, [at as u64, u64::from(disk.0)]),
@@ -41,9 +41,9 @@ impl Change for Event {
 }
 
 /// Records of a member's.
-pub(super) fn put(at: usize, records: &Records, out: &mut Records) {
+pub(super) fn put(at: usize, records: &Records, out: &mut dyn Sink) {
     for r in records.iter() {
-        out.push(WITHIN, [at as u64, u64::from(r.tag)].into_iter().chain(r.words.iter().copied()));
+        out.push_all(WITHIN, [at as u64, u64::from(r.tag)].into_iter().chain(r.words.iter().copied()));
     }
 }
 

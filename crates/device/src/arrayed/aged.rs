@@ -32,7 +32,7 @@ pub(crate) fn begin(
         let built = &disk.drive.built;
         let blocks = built.drive.geometry().blocks().0;
         own.expect(&members.drive, &built.resolved, members.metadata(), blocks).map_err(bad)?;
-        disk.begin(own, std::iter::empty())?;
+        disk.begin(own, &[])?;
     }
     if found.records.is_empty() {
         found.records = state.records();

@@ -1,6 +1,7 @@
 //! What of a medium survives: its log, flushes, and checkpoints.
 
-use super::{BATCH, Medium, MoreRecords, ShingleLog};
+use super::{BATCH, Medium, ShingleLog};
+use crate::changes::Entries;
 use crate::entry::Entry;
 use crate::error::{DeviceError, Result};
 use crate::log::{Checkpoint, Log, Marked};
@@ -8,7 +9,6 @@ use crate::run_map::WriteRun;
 use crate::scan::Position;
 use crate::tag;
 use parking_lot::MutexGuard;
-use smrlab_stl::Record;
 
 impl Medium {
     /// Makes everything so far durable: first the data, then the log with a mark that says so. What others write
@@ -33,30 +33,44 @@ impl Medium {
         marked.map_or(Ok(upto), Marked::sync)
     }
 
-    /// Keeps records of the layer: they survive the process at once and the machine after [`sync`](Self::sync). They hold together: a
-    /// process that ends in the middle of it leaves none of them.
+    /// Keeps what is recorded: it survives the process at once and the machine after [`sync`](Self::sync). It holds together: a
+    /// process that ends in the middle of it leaves none of it.
     ///
     /// # Errors
     /// When the disk is full.
-    pub fn keep<'a, I>(&self, records: I) -> Result<()>
-    where
-        I: IntoIterator<Item = &'a Record, IntoIter: DoubleEndedIterator + ExactSizeIterator>,
-    {
+    pub(crate) fn keep(&self, entries: Entries) -> Result<()> {
         match &mut self.state.write().log {
-            Some(log) => log.append_all(records.into_iter().map(Entry::from)),
+            Some(log) => log.append_all(entries.into_iter()),
             None => Ok(()),
         }
     }
 
-    /// Writes a checkpoint of a medium without a layer; see [`begin_checkpoint`](Self::begin_checkpoint).
+    /// Writes a checkpoint of a medium without a layer; see [`checkpoint_with`](Self::checkpoint_with).
     ///
     /// # Errors
     /// As there.
     pub fn checkpoint(&self, anyway: bool) -> Result<()> {
-        match self.wants_checkpoint(anyway)? {
-            true => self.begin_checkpoint(anyway, &|_| ())?.map_or(Ok(()), Begun::finish),
-            false => Ok(()),
+        self.checkpoint_with(anyway, || Some(()), |_, _| ())
+    }
+
+    /// Writes a checkpoint if the log has grown long, or there is anything in it and `anyway`. What `lock` brings keeps the layer as it is
+    /// while `state` adds what that keeps; `None`: now is no time for a checkpoint. It is not held while the medium's own is written.
+    ///
+    /// # Errors
+    /// What the operating system answers; the old checkpoint and the logs remain then.
+    pub(crate) fn checkpoint_with<L>(
+        &self,
+        anyway: bool,
+        lock: impl FnOnce() -> Option<L>,
+        state: impl FnOnce(&L, &mut Entries),
+    ) -> Result<()> {
+        if !self.wants_checkpoint(anyway)? {
+            return Ok(());
         }
+        let Some(locked) = lock() else { return Ok(()) };
+        let begun = self.begin_checkpoint(anyway, |out| state(&locked, out))?;
+        drop(locked);
+        begun.map_or(Ok(()), Begun::finish)
     }
 
     /// Whether the log has grown long, or there is anything in it and `anyway`. If so it is made durable, so that little
@@ -64,7 +78,7 @@ impl Medium {
     ///
     /// # Errors
     /// What the operating system answers.
-    pub fn wants_checkpoint(&self, anyway: bool) -> Result<bool> {
+    fn wants_checkpoint(&self, anyway: bool) -> Result<bool> {
         let file = self.state.read().log.as_ref().filter(|log| log.wants_checkpoint(anyway)).map(Log::file);
         let Some(file) = file else { return Ok(false) };
         file.sync_data().map_err(|e| DeviceError::io("making the log durable", &e))?;
@@ -76,13 +90,17 @@ impl Medium {
     ///
     /// # Errors
     /// What the operating system answers; the old checkpoint and the logs remain then.
-    pub fn begin_checkpoint(&self, anyway: bool, more: &MoreRecords<'_>) -> Result<Option<Begun<'_>>> {
+    pub fn begin_checkpoint(
+        &self,
+        anyway: bool,
+        more: impl FnOnce(&mut Entries),
+    ) -> Result<Option<Begun<'_>>> {
         let alone = self.alone.lock();
         let mut state = self.state.write();
         let ShingleLog { shingle, log } = &mut *state;
         let Some(log) = log.as_mut().filter(|log| log.wants_checkpoint(anyway)) else { return Ok(None) };
-        let mut records = Vec::new();
-        more(&mut |record| records.push(Ok(Entry::from(&record))));
+        let mut records = Entries::default();
+        more(&mut records);
         let checkpoint = log.rotate((shingle.runs().len() + records.len()) as u64)?;
         Ok(Some(Begun { medium: self, checkpoint, records, _alone: alone }))
     }
@@ -94,7 +112,7 @@ impl Medium {
 pub struct Begun<'a> {
     medium: &'a Medium,
     checkpoint: Checkpoint,
-    records: Vec<Result<Entry>>,
+    records: Entries,
     _alone: MutexGuard<'a, ()>,
 }
 
@@ -114,6 +132,6 @@ impl Begun<'_> {
         });
         // What was copied may be later than what was durable: it has to be, and its records, before the checkpoint counts.
         let durable = std::iter::once_with(|| medium.sync().err().map(Err)).flatten();
-        checkpoint.write(records.into_iter().chain(runs.flatten()).chain(durable))
+        checkpoint.write(records.into_iter().map(Ok).chain(runs.flatten()).chain(durable))
     }
 }

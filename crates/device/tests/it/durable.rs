@@ -147,7 +147,7 @@ fn what_a_checkpoint_says_is_durable() {
     let (device, between) = watched("cmr", dir.path());
     let (medium, syncs) = (device.medium(None).unwrap(), || between.syncs.load(Ordering::SeqCst));
     medium.write(0, &[0xaa; BYTES]).unwrap();
-    let begun = medium.begin_checkpoint(true, &|_| ()).unwrap().unwrap();
+    let begun = medium.begin_checkpoint(true, |_| ()).unwrap().unwrap();
     medium.write(64, &[0xbb; BYTES]).unwrap();
     let before = syncs();
     begun.finish().unwrap();

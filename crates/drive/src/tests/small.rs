@@ -6,7 +6,7 @@ use crate::buffer::tests::naive::any_disk;
 use crate::waiting::{Came, WaitingList};
 use crate::{Drive, DriveSetup, Observer, SavedState, ScheduledDrive, sched};
 use smrlab_disk::{Mechanics, Model};
-use smrlab_stl::{HostRequest, Plan, Record, Refusal, TranslationLayer};
+use smrlab_stl::{HostRequest, Plan, Record, Records, Refusal, Sink, TranslationLayer};
 use smrlab_units::rng::Rng;
 use smrlab_units::{Blocks, HostOp, Lba, Pba, SimTime};
 
@@ -89,12 +89,12 @@ impl TranslationLayer for Three {
 
     fn submit(&mut self, _: SimTime, _: &HostRequest, _: &mut Plan) {}
 
-    fn checkpoint(&self, out: &mut dyn FnMut(Record)) {
-        self.0.iter().for_each(|r| out(*r));
+    fn checkpoint(&self, out: &mut dyn Sink) {
+        self.0.iter().for_each(|r| out.add(r));
     }
 
-    fn recover(&mut self, records: &mut dyn Iterator<Item = Record>, _: &mut Plan) {
-        self.0 = records.collect();
+    fn recover(&mut self, records: &Records, _: &mut Plan) {
+        self.0 = records.changes().collect();
     }
 
     fn power_lost(&mut self) {
@@ -148,8 +148,9 @@ fn a_request_is_overdue_by_when_it_came() {
 
 #[test]
 fn a_state_is_taken_unless_it_is_too_large_and_brings_another_drive_there() {
-    let records: Vec<_> = (1..4).map(|tag| Record { tag, words: [u64::from(tag); 3] }).collect();
-    let mut d = with(records.clone());
+    let three: Vec<_> = (1..4).map(|tag| Record { tag, words: [u64::from(tag); 3] }).collect();
+    let mut d = with(three.clone());
+    let records: Records = three.into_iter().collect();
     d.rest_at(Pba(33));
     let who = SavedState { layer: "three".into(), ..SavedState::default() };
     assert_eq!(SavedState::take_within(&d, who.clone(), 2), None);
@@ -162,6 +163,6 @@ fn a_state_is_taken_unless_it_is_too_large_and_brings_another_drive_there() {
     assert_eq!((SavedState::take(&other, SavedState::default()).records, other.head()), (records, Pba(33)));
     // A state without records leaves the layer as it is.
     let mut full = with(vec![Record { tag: 9, words: [0; 3] }]);
-    SavedState { records: Vec::new(), ..state }.give(&mut full, &mut plan);
+    SavedState { records: Records::default(), ..state }.give(&mut full, &mut plan);
     assert_eq!(SavedState::take(&full, SavedState::default()).records.len(), 1);
 }

@@ -7,7 +7,9 @@
 
 use crate::entry::{BuildContext, BuildResult, HEAD_TRACKS, LayerEntry};
 use crate::parts::split::unset_runs;
-use crate::{Capabilities, Counted, Facts, HostRequest, Plan, Record, Refusal, TranslationLayer};
+use crate::{
+    Capabilities, Counted, Facts, HostRequest, Plan, Record, Records, Refusal, Sink, TranslationLayer,
+};
 use smrlab_blockmap::BlockSet;
 use smrlab_disk::{DriveModel, Interference};
 use smrlab_units::spec::{Kind, Param, Values};
@@ -207,8 +209,8 @@ impl TranslationLayer for CaveatScriptor {
         }
     }
 
-    fn recover(&mut self, records: &mut dyn Iterator<Item = Record>, _: &mut Plan) {
-        for Record { tag, words: [first, blocks, _] } in records {
+    fn recover(&mut self, records: &Records, _: &mut Plan) {
+        for Record { tag, words: [first, blocks, _] } in records.changes() {
             let lbas = first..first + blocks;
             match tag {
                 WRITE => self.wrote(&lbas),
@@ -220,9 +222,9 @@ impl TranslationLayer for CaveatScriptor {
         }
     }
 
-    fn checkpoint(&self, out: &mut dyn FnMut(Record)) {
-        self.live.runs().for_each(|run| out(of(LIVE, &run)));
-        self.lost.runs().for_each(|run| out(of(LOST, &run)));
+    fn checkpoint(&self, out: &mut dyn Sink) {
+        self.live.runs().for_each(|run| out.add(&of(LIVE, &run)));
+        self.lost.runs().for_each(|run| out.add(&of(LOST, &run)));
     }
 
     fn allocated(&self, lba: Lba, blocks: Blocks, out: &mut dyn FnMut(Range<u64>)) {

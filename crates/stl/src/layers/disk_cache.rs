@@ -14,7 +14,8 @@ pub use entry::ENTRY;
 
 use crate::parts::split::{ReadRuns, first_alike, unset_runs};
 use crate::{
-    Counted, Endpoint, Facts, HostRequest, Independent, Plan, Record, Refusal, StepEnd, TranslationLayer,
+    Counted, Endpoint, Facts, HostRequest, Independent, Plan, Record, Records, Refusal, Sink, StepEnd,
+    TranslationLayer,
 };
 use set::{Homes, Set};
 use smrlab_blockmap::{BlockSet, Hints, prefetch};
@@ -419,11 +420,11 @@ impl TranslationLayer for DiskCache {
         self.scratch_needed = false;
     }
 
-    fn recover(&mut self, records: &mut dyn Iterator<Item = Record>, plan: &mut Plan) {
+    fn recover(&mut self, records: &Records, plan: &mut Plan) {
         self.replay(records, plan);
     }
 
-    fn checkpoint(&self, out: &mut dyn FnMut(Record)) {
+    fn checkpoint(&self, out: &mut dyn Sink) {
         self.write_checkpoint(out);
     }
 

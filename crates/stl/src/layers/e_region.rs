@@ -17,7 +17,8 @@ use crate::parts::live::Live;
 use crate::parts::ring::{Laid, Ring};
 use crate::parts::split::ReadRuns;
 use crate::{
-    Cause, Counted, Dir, Endpoint, Facts, HostRequest, Plan, Record, Refusal, StepEnd, TranslationLayer,
+    Cause, Counted, Dir, Endpoint, Facts, HostRequest, Plan, Record, Records, Refusal, Sink, StepEnd,
+    TranslationLayer,
 };
 use smrlab_units::{Blocks, HostOp, Lba, Pba, SimTime, counters};
 use std::ops::Range;
@@ -257,13 +258,13 @@ impl TranslationLayer for ERegion {
         self.spare_needed = false;
     }
 
-    fn recover(&mut self, records: &mut dyn Iterator<Item = Record>, plan: &mut Plan) {
-        records.for_each(|r| self.apply(&r));
+    fn recover(&mut self, records: &Records, plan: &mut Plan) {
+        records.changes().for_each(|r| self.apply(&r));
         self.durable();
         self.make_room_for(self.room(), plan);
     }
 
-    fn checkpoint(&self, out: &mut dyn FnMut(Record)) {
+    fn checkpoint(&self, out: &mut dyn Sink) {
         self.write_checkpoint(out);
     }
 

@@ -10,7 +10,9 @@ mod tests;
 
 pub use entry::ENTRY;
 
-use crate::{Cause, Counted, Endpoint, Facts, HostRequest, Plan, Record, Refusal, TranslationLayer};
+use crate::{
+    Cause, Counted, Endpoint, Facts, HostRequest, Plan, Record, Records, Refusal, Sink, TranslationLayer,
+};
 use groups::Groups;
 use smrlab_blockmap::BlockSet;
 use smrlab_disk::Mechanics;
@@ -192,14 +194,14 @@ impl TranslationLayer for Floating {
         self.left.clear();
     }
 
-    fn recover(&mut self, records: &mut dyn Iterator<Item = Record>, _: &mut Plan) {
+    fn recover(&mut self, records: &Records, _: &mut Plan) {
         // A checkpoint comes first: no group is looked at before all places of that are taken up.
-        records.for_each(|record| self.apply(&record));
+        records.changes().for_each(|record| self.apply(&record));
         self.left.clear();
     }
 
-    fn checkpoint(&self, out: &mut dyn FnMut(Record)) {
-        self.groups.moved().for_each(|(unit, place)| out(Record { tag: PLACE, words: [unit, place, 0] }));
+    fn checkpoint(&self, out: &mut dyn Sink) {
+        self.groups.moved().for_each(|(unit, place)| out.push(PLACE, [unit, place, 0]));
     }
 
     fn allocated(&self, lba: Lba, blocks: Blocks, out: &mut dyn FnMut(Range<u64>)) {

@@ -31,7 +31,8 @@ use crate::parts::units::UnitSpan;
 use crate::parts::victim::Victim;
 use crate::parts::window::Window;
 use crate::{
-    Cause, Counted, Dir, Endpoint, Facts, HostRequest, Plan, Record, Refusal, StepEnd, TranslationLayer,
+    Cause, Counted, Dir, Endpoint, Facts, HostRequest, Plan, Record, Records, Refusal, Sink, StepEnd,
+    TranslationLayer,
 };
 use options::classes;
 use smrlab_blockmap::BlockSet;
@@ -359,14 +360,14 @@ impl TranslationLayer for LogLayer {
         self.raz.iter_mut().for_each(Raz::durable);
     }
 
-    fn recover(&mut self, records: &mut dyn Iterator<Item = Record>, plan: &mut Plan) {
-        records.for_each(|r| self.apply(&r));
+    fn recover(&mut self, records: &Records, plan: &mut Plan) {
+        records.changes().for_each(|r| self.apply(&r));
         self.durable();
         // A cut in mid-compaction left fewer free bands than there must be.
         self.make_room(plan);
     }
 
-    fn checkpoint(&self, out: &mut dyn FnMut(Record)) {
+    fn checkpoint(&self, out: &mut dyn Sink) {
         self.write_checkpoint(out);
     }
 

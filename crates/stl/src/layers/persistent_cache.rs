@@ -17,7 +17,10 @@ pub use entry::ENTRY;
 pub(super) use entry::{IDLE, LOG, MAP_LIMIT, MAP_TRIGGER, MEMORY, PACKET, ROUND, before_zones};
 
 use crate::parts::split::unset_runs;
-use crate::{Cause, Counted, Endpoint, Facts, HostRequest, Plan, Record, Refusal, StepEnd, TranslationLayer};
+use crate::{
+    Cause, Counted, Endpoint, Facts, HostRequest, Plan, Record, Records, Refusal, Sink, StepEnd,
+    TranslationLayer,
+};
 use clean::Job;
 use layout::Layout;
 use log::{Head, Log};
@@ -370,11 +373,11 @@ impl TranslationLayer for PersistentCache {
         self.finish_sub_step();
     }
 
-    fn recover(&mut self, records: &mut dyn Iterator<Item = Record>, plan: &mut Plan) {
+    fn recover(&mut self, records: &Records, plan: &mut Plan) {
         self.replay(records, plan);
     }
 
-    fn checkpoint(&self, out: &mut dyn FnMut(Record)) {
+    fn checkpoint(&self, out: &mut dyn Sink) {
         self.write_checkpoint(out);
     }
 

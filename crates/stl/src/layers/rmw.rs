@@ -7,7 +7,7 @@ use crate::entry::{BAND_OF_TRACKS, BandLength, BuildContext, BuildResult, HEAD_T
 use crate::parts::live::LateLive;
 use crate::parts::marks::Marks;
 use crate::parts::update::{JOURNAL, Journal, Update, stage, two_bands};
-use crate::{Cause, Endpoint, Facts, HostRequest, Plan, Record, Refusal, TranslationLayer};
+use crate::{Cause, Endpoint, Facts, HostRequest, Plan, Records, Refusal, Sink, TranslationLayer};
 use smrlab_disk::{BandId, Bands};
 use smrlab_units::spec::{Kind, Param, SpecError, Values};
 use smrlab_units::{Blocks, Dir, HostOp, Lba, Pba, SimTime};
@@ -250,8 +250,8 @@ impl TranslationLayer for Rmw {
         })
     }
 
-    fn recover(&mut self, records: &mut dyn Iterator<Item = Record>, plan: &mut Plan) {
-        for record in records {
+    fn recover(&mut self, records: &Records, plan: &mut Plan) {
+        for record in records.changes() {
             if let Some((range, live)) = self.live.now().take(&record) {
                 self.for_parts(Lba(range.start), Blocks(range.end - range.start), |layer, part, lba, _| {
                     if live {
@@ -272,7 +272,7 @@ impl TranslationLayer for Rmw {
         self.journal.durable();
     }
 
-    fn checkpoint(&self, out: &mut dyn FnMut(Record)) {
+    fn checkpoint(&self, out: &mut dyn Sink) {
         self.live.ask(|live| live.checkpoint(out));
         self.journal.checkpoint(out);
     }

@@ -33,7 +33,9 @@ pub use entry::ENTRY;
 use crate::parts::ring::{Carver, Laid};
 use crate::parts::split::{ReadRuns, first_alike, unset_runs};
 use crate::parts::stretches::MediumSpace;
-use crate::{Counted, Facts, HostRequest, Independent, Plan, Record, Refusal, TranslationLayer};
+use crate::{
+    Counted, Facts, HostRequest, Independent, Plan, Record, Records, Refusal, Sink, TranslationLayer,
+};
 use blocks::SBlock;
 use leaves::Item;
 use section::{Common, Section};
@@ -393,11 +395,11 @@ impl TranslationLayer for SBlockLayer {
         self.work.fences += 1;
     }
 
-    fn recover(&mut self, records: &mut dyn Iterator<Item = Record>, _plan: &mut Plan) {
+    fn recover(&mut self, records: &Records, _plan: &mut Plan) {
         self.replay(records);
     }
 
-    fn checkpoint(&self, out: &mut dyn FnMut(Record)) {
+    fn checkpoint(&self, out: &mut dyn Sink) {
         self.write_checkpoint(out);
     }
 

@@ -13,7 +13,7 @@ pub use layout::Layout;
 use crate::parts::live::Live;
 use crate::parts::split::ReadRuns;
 use crate::parts::update::{Journal, Update, advanced};
-use crate::{Cause, Dir, Endpoint, Facts, HostRequest, Plan, Record, Refusal, TranslationLayer};
+use crate::{Cause, Dir, Endpoint, Facts, HostRequest, Plan, Records, Refusal, Sink, TranslationLayer};
 use smrlab_units::{Blocks, HostOp, Lba, Pba, SimTime};
 use std::ops::Range;
 
@@ -267,8 +267,8 @@ impl TranslationLayer for Segments {
         }
     }
 
-    fn recover(&mut self, records: &mut dyn Iterator<Item = Record>, plan: &mut Plan) {
-        for record in records {
+    fn recover(&mut self, records: &Records, plan: &mut Plan) {
+        for record in records.changes() {
             if self.live.take(&record).is_none() {
                 self.journal.take(&record);
             }
@@ -280,7 +280,7 @@ impl TranslationLayer for Segments {
         self.journal.durable();
     }
 
-    fn checkpoint(&self, out: &mut dyn FnMut(Record)) {
+    fn checkpoint(&self, out: &mut dyn Sink) {
         self.live.checkpoint(out);
         self.journal.checkpoint(out);
     }

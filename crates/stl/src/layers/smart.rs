@@ -15,7 +15,7 @@ pub use entry::ENTRY;
 use crate::parts::live::Live;
 use crate::parts::rows::{At, Row, Rows, Span};
 use crate::parts::split::ReadRuns;
-use crate::{Cause, Counted, Dir, Endpoint, HostRequest, Plan, Record, Refusal, TranslationLayer};
+use crate::{Cause, Counted, Dir, Endpoint, HostRequest, Plan, Records, Refusal, Sink, TranslationLayer};
 use smrlab_blockmap::UnitMap;
 use smrlab_units::{Blocks, HostOp, Lba, Pba, SimTime, counters};
 use space::Space;
@@ -241,13 +241,13 @@ impl TranslationLayer for Smart {
         self.space.durable();
     }
 
-    fn recover(&mut self, records: &mut dyn Iterator<Item = Record>, plan: &mut Plan) {
-        records.for_each(|r| self.apply(&r));
+    fn recover(&mut self, records: &Records, plan: &mut Plan) {
+        records.changes().for_each(|r| self.apply(&r));
         self.space.durable();
         (0..self.space.pools()).for_each(|pool| self.gather(pool, plan));
     }
 
-    fn checkpoint(&self, out: &mut dyn FnMut(Record)) {
+    fn checkpoint(&self, out: &mut dyn Sink) {
         self.write_checkpoint(out);
     }
 

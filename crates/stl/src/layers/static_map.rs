@@ -9,7 +9,7 @@ use crate::parts::live::Live;
 use crate::parts::order::Order;
 use crate::parts::position_map::{Extent, PositionMap};
 use crate::parts::update::{JOURNAL, Journal, Update, two_bands};
-use crate::{Cause, Endpoint, Facts, HostRequest, Plan, Record, Refusal, TranslationLayer};
+use crate::{Cause, Endpoint, Facts, HostRequest, Plan, Records, Refusal, Sink, TranslationLayer};
 use smrlab_blockmap::UNIT_BLOCKS;
 use smrlab_disk::{Bands, Geometry, Interference};
 use smrlab_units::spec::{Kind, Param, SpecError, Values};
@@ -327,8 +327,8 @@ impl TranslationLayer for StaticMap {
         Some((self.journal.first(first.pba, blocks), Dir::Write))
     }
 
-    fn recover(&mut self, records: &mut dyn Iterator<Item = Record>, plan: &mut Plan) {
-        for record in records {
+    fn recover(&mut self, records: &Records, plan: &mut Plan) {
+        for record in records.changes() {
             if self.live.take(&record).is_none() {
                 self.journal.take(&record);
             }
@@ -345,7 +345,7 @@ impl TranslationLayer for StaticMap {
         self.journal.durable();
     }
 
-    fn checkpoint(&self, out: &mut dyn FnMut(Record)) {
+    fn checkpoint(&self, out: &mut dyn Sink) {
         self.live.checkpoint(out);
         self.journal.checkpoint(out);
     }

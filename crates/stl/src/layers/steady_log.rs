@@ -18,7 +18,8 @@ use crate::parts::holdings::{Holdings, Loss};
 use crate::parts::slots::no_sectors;
 use crate::parts::split::unset_runs;
 use crate::{
-    Cause, Counted, Dir, Endpoint, Facts, HostRequest, Plan, Record, Refusal, StepEnd, TranslationLayer,
+    Cause, Counted, Dir, Endpoint, Facts, HostRequest, Plan, Record, Records, Refusal, Sink, StepEnd,
+    TranslationLayer,
 };
 use read::Piece;
 use smrlab_blockmap::BlockSet;
@@ -346,14 +347,14 @@ impl TranslationLayer for SteadyLog {
         self.free.durable();
     }
 
-    fn recover(&mut self, records: &mut dyn Iterator<Item = Record>, plan: &mut Plan) {
-        records.for_each(|r| self.apply(&r));
+    fn recover(&mut self, records: &Records, plan: &mut Plan) {
+        records.changes().for_each(|r| self.apply(&r));
         self.free.durable();
         // A cut in the middle of a cleaning left fewer free bands than there must be.
         self.make_room(plan);
     }
 
-    fn checkpoint(&self, out: &mut dyn FnMut(Record)) {
+    fn checkpoint(&self, out: &mut dyn Sink) {
         self.write_checkpoint(out);
     }
 

@@ -1,7 +1,7 @@
 //! A one-dimensional shingled medium for the tests of single layers: a number a block, and Cassuto's block interference
 //! profile, so that every write destroys the `interference - 1` blocks behind each block written.
 
-use crate::{Dir, Endpoint, HostRequest, OpId, Plan, Record, TranslationLayer};
+use crate::{Dir, Endpoint, HostRequest, OpId, Plan, Records, TranslationLayer};
 use smrlab_units::rng::Rng;
 use smrlab_units::{Blocks, HostOp, Lba, SimTime};
 
@@ -73,7 +73,7 @@ pub(crate) struct Rig<L> {
     make: fn() -> L,
     pub(crate) medium: Medium,
     model: Vec<u64>,
-    records: Vec<Record>,
+    records: Records,
     plan: Plan,
     next: u64,
 }
@@ -86,7 +86,7 @@ impl<L: TranslationLayer> Rig<L> {
     pub(crate) fn new(make: fn() -> L, medium: Medium) -> Self {
         let layer = make();
         let model = vec![0; layer.host_blocks().0 as usize];
-        Self { layer, make, medium, model, records: Vec::new(), plan: Plan::new(true, true), next: 1 }
+        Self { layer, make, medium, model, records: Records::default(), plan: Plan::new(true, true), next: 1 }
     }
 
     pub(crate) fn plan(&self) -> &Plan {
@@ -119,7 +119,7 @@ impl<L: TranslationLayer> Rig<L> {
             HostOp::Read => assert_eq!(host, self.model[lba..lba + n], "{request:?}"),
             _ => {}
         }
-        self.records.extend(self.plan.records().iter().map(|r| r.1));
+        self.records.append(self.plan.records());
     }
 
     pub(crate) fn read_everything(&mut self) {
@@ -143,20 +143,20 @@ impl<L: TranslationLayer> Rig<L> {
     fn cut(&self, request: &HostRequest, host: &[u64], whole: usize, part: u64) {
         let mut medium = self.medium.clone();
         medium.walk(&self.plan, whole, part, &mut host.to_vec());
-        let durable = self.plan.records().iter().filter(|r| r.0 as usize <= whole).map(|r| r.1);
-        let mut records: Vec<Record> = self.records.iter().copied().chain(durable).collect();
+        let mut records = self.records.clone();
+        records.extend(self.plan.records_within(whole));
         let mut layer = (self.make)();
         let mut plan = Plan::new(true, true);
-        layer.recover(&mut records.clone().into_iter(), &mut plan);
+        layer.recover(&records, &mut plan);
         // The recovery itself is cut at its last operation, then done again.
         let ops = plan.ops().len();
         if ops > 0 {
             let n = plan.ops()[ops - 1].blocks.0;
             medium.walk(&plan, ops - 1, n / 2, &mut []);
-            records.extend(plan.records().iter().filter(|r| (r.0 as usize) < ops).map(|r| r.1));
+            records.extend(plan.records_within(ops - 1));
             layer = (self.make)();
             plan.clear();
-            layer.recover(&mut records.into_iter(), &mut plan);
+            layer.recover(&records, &mut plan);
             medium.walk(&plan, plan.ops().len(), 0, &mut []);
         }
         let mut got = vec![0; self.model.len()];
@@ -183,16 +183,16 @@ impl<L: TranslationLayer> Rig<L> {
         self.layer.background(SimTime::ZERO, &mut self.plan);
         self.medium.walk(&self.plan, self.plan.ops().len(), 0, &mut []);
         self.layer.background_end(crate::StepEnd::Done);
-        self.records.extend(self.plan.records().iter().map(|r| r.1));
+        self.records.append(self.plan.records());
     }
 
     /// The layer that recovers from this one's checkpoint plans the same operations for the next request.
     pub(crate) fn swap_for_recovered(&mut self) {
-        let mut records = Vec::new();
-        self.layer.checkpoint(&mut |r| records.push(r));
+        let mut records = Records::default();
+        self.layer.checkpoint(&mut records);
         let mut layer = (self.make)();
         self.plan.clear();
-        layer.recover(&mut records.clone().into_iter(), &mut self.plan);
+        layer.recover(&records, &mut self.plan);
         assert!(self.plan.ops().is_empty(), "a checkpoint leaves nothing to do");
         self.layer = layer;
         self.records = records;
@@ -219,10 +219,10 @@ pub(crate) fn same_after_checkpoint<L: TranslationLayer>(make: fn() -> L, seed: 
     let span = a.host_blocks().0;
     let mut rng = Rng::new(seed);
     for _ in 0..20 {
-        let mut records = Vec::new();
-        a.checkpoint(&mut |r| records.push(r));
+        let mut records = Records::default();
+        a.checkpoint(&mut records);
         let mut b = make();
-        b.recover(&mut records.into_iter(), &mut plan_a);
+        b.recover(&records, &mut plan_a);
         for _ in 0..50 {
             let r = drawn(&mut rng, span, longest);
             for (l, p) in [(&mut a, &mut plan_a), (&mut b, &mut plan_b)] {

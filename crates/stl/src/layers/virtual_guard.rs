@@ -18,7 +18,8 @@ use crate::parts::marks::Marks;
 use crate::parts::rows::{At, Row, Rows, Span};
 use crate::parts::split::ReadRuns;
 use crate::{
-    Cause, Counted, Dir, Endpoint, Facts, HostRequest, Plan, Record, Refusal, StepEnd, TranslationLayer,
+    Cause, Counted, Dir, Endpoint, Facts, HostRequest, Plan, Record, Records, Refusal, Sink, StepEnd,
+    TranslationLayer,
 };
 use smrlab_disk::{BandId, Bands, DriveModel};
 use smrlab_units::{Blocks, HostOp, Lba, Pba, SimTime, counters};
@@ -386,11 +387,11 @@ impl TranslationLayer for VirtualGuard {
         self.discarded = false;
     }
 
-    fn recover(&mut self, records: &mut dyn Iterator<Item = Record>, _: &mut Plan) {
-        records.for_each(|r| self.apply(&r));
+    fn recover(&mut self, records: &Records, _: &mut Plan) {
+        records.changes().for_each(|r| self.apply(&r));
     }
 
-    fn checkpoint(&self, out: &mut dyn FnMut(Record)) {
+    fn checkpoint(&self, out: &mut dyn Sink) {
         self.write_checkpoint(out);
     }
 

@@ -14,7 +14,9 @@ pub use aware_entry::ENTRY as ENTRY_HOST_AWARE;
 pub use entry::ENTRY;
 pub(crate) use entry::model;
 
-use crate::{Cause, Counted, Endpoint, Facts, HostRequest, Plan, Record, Refusal, TranslationLayer};
+use crate::{
+    Cause, Counted, Endpoint, Facts, HostRequest, Plan, Record, Records, Refusal, Sink, TranslationLayer,
+};
 use places::Places;
 use smrlab_units::{Blocks, Dir, HostOp, Lba, Pba, SimTime, Zone, ZoneAction, ZoneCondition, ZoneLimits};
 use std::ops::Range;
@@ -227,8 +229,8 @@ impl TranslationLayer for Zoned {
         self.reset = false;
     }
 
-    fn recover(&mut self, records: &mut dyn Iterator<Item = Record>, _: &mut Plan) {
-        for r in records.filter(|r| r.tag == STATE) {
+    fn recover(&mut self, records: &Records, _: &mut Plan) {
+        for r in records.changes::<Record>().filter(|r| r.tag == STATE) {
             let [zone, written, number] = r.words;
             if self.table.state(zone).is_some() {
                 self.table.restore(zone, ZoneState { condition: condition(number), written });
@@ -237,8 +239,8 @@ impl TranslationLayer for Zoned {
         self.table.count_anew();
     }
 
-    fn checkpoint(&self, out: &mut dyn FnMut(Record)) {
-        self.table.used().for_each(|(zone, state)| out(record(zone, state)));
+    fn checkpoint(&self, out: &mut dyn Sink) {
+        self.table.used().for_each(|(zone, state)| out.add(&record(zone, state)));
     }
 
     fn allocated(&self, lba: Lba, blocks: Blocks, out: &mut dyn FnMut(Range<u64>)) {

@@ -4,7 +4,7 @@
 //! volatile cache it must not be overwritten before the change is durable. So a band that was freed since the last fence
 //! is taken with a fence; bands that never held anything are taken without one, and first.
 
-use crate::{Plan, Record};
+use crate::{Plan, Record, Sink};
 use std::collections::VecDeque;
 use std::ops::RangeInclusive;
 
@@ -92,10 +92,10 @@ impl FreeBands {
     }
 
     /// The free bands and their order as records, from which [`replay`](Self::replay) makes the same.
-    pub fn checkpoint(&self, out: &mut dyn FnMut(Record)) {
-        out(Record { tag: TAKEN, words: [u64::from(self.fresh), 0, 0] });
+    pub fn checkpoint(&self, out: &mut dyn Sink) {
+        out.push(TAKEN, [u64::from(self.fresh), 0, 0]);
         for (band, _) in &self.freed {
-            out(Record { tag: FREED, words: [u64::from(*band), 0, 0] });
+            out.push(FREED, [u64::from(*band), 0, 0]);
         }
     }
 
@@ -152,6 +152,7 @@ impl Reserve {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Records;
 
     #[test]
     fn equal_bands_need_two_and_unequal_ones_what_is_left_over() {
@@ -179,7 +180,9 @@ mod tests {
         f.durable();
         assert_eq!(f.peek(1), Some((1, false)));
         let mut other = FreeBands::new(2);
-        f.checkpoint(&mut |r| assert!(other.replay(&r)));
+        let mut records = Records::default();
+        f.checkpoint(&mut records);
+        assert!(records.changes().all(|r| other.replay(&r)));
         assert_eq!([other.pop(), other.pop()], [0, 1]);
     }
 }

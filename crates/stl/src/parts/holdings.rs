@@ -6,7 +6,7 @@
 //! blocks they have; what goes on where the append before it ended is one with it.
 
 use super::extents::{Extent, Extents};
-use crate::Record;
+use crate::{Record, Sink};
 use smrlab_disk::{BandId, Bands};
 use smrlab_units::{Blocks, Pba};
 use std::ops::Range;
@@ -208,11 +208,11 @@ impl Holdings {
     }
 
     /// The bands in use as records, from which [`take`](Self::take) makes the same.
-    pub fn checkpoint(&self, out: &mut dyn FnMut(Record)) {
+    pub fn checkpoint(&self, out: &mut dyn Sink) {
         for (band, row) in self.rows.iter().enumerate().filter(|(_, row)| row.written > 0) {
-            out(Record { tag: WRITTEN, words: [band as u64, u64::from(row.written), 0] });
+            out.push(WRITTEN, [band as u64, u64::from(row.written), 0]);
             for run in self.live_in(band as u32, 0..u64::MAX, Blocks(u64::MAX)) {
-                out(Record { tag: LIVE, words: [run.lba, run.blocks, band as u64 | run.at << 32] });
+                out.push(LIVE, [run.lba, run.blocks, band as u64 | run.at << 32]);
             }
         }
     }
@@ -247,6 +247,7 @@ impl Holdings {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Records;
     use smrlab_disk::model;
 
     /// Bands of three tracks of 24 blocks.
@@ -310,11 +311,11 @@ mod tests {
             h.append(band, lbas, |_| ());
         }
         let records = |h: &Holdings| {
-            let mut out = Vec::new();
-            h.checkpoint(&mut |r| out.push(r));
+            let mut out = Records::default();
+            h.checkpoint(&mut out);
             out
         };
-        assert!(records(&h).iter().all(|r| again.take(r)) && !again.take(&Record::default()));
+        assert!(records(&h).changes().all(|r| again.take(&r)) && !again.take(&Record::default()));
         assert_eq!(records(&again), records(&h));
         assert!(
             (0..3).all(|band| (h.live(band), h.written(band)) == (again.live(band), again.written(band)))

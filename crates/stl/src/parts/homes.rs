@@ -5,7 +5,7 @@
 //! Memory: at most 5 bytes a mapped unit and 4 bytes a slot of the bands in use, 8 where a note goes with each unit.
 
 use super::slots::Slots;
-use crate::Record;
+use crate::{Record, Sink};
 use smrlab_blockmap::UnitMap;
 use std::ops::Range;
 
@@ -179,15 +179,15 @@ impl Homes {
     }
 
     /// The bands in use as records, from which [`take`](Self::take) makes the same map.
-    pub fn checkpoint(&self, out: &mut dyn FnMut(Record)) {
+    pub fn checkpoint(&self, out: &mut dyn Sink) {
         for (band, row) in self.rows.iter().enumerate().filter(|(_, r)| r.owners.capacity() > 0) {
-            out(Record { tag: WRITTEN, words: [band as u64, row.owners.len() as u64, 0] });
+            out.push(WRITTEN, [band as u64, row.owners.len() as u64, 0]);
             let live: Vec<Live> = self.live_in(band as u32).collect();
             let follows = |a: &Live, b: &Live| (a.unit + 1, a.slot + 1, a.note) == (b.unit, b.slot, b.note);
             for run in live.chunk_by(follows) {
                 let (first, n) = (run[0], run.len() as u64);
                 let words = [first.unit | u64::from(first.note) << 32, u64::from(first.slot) | n << 32, 0];
-                out(Record { tag: LIVE, words });
+                out.push(LIVE, words);
             }
         }
     }
@@ -287,6 +287,7 @@ impl Homes {
 mod tests {
     use super::super::slots::tests::tiny;
     use super::*;
+    use crate::Records;
 
     fn live(h: &Homes, band: u32) -> Vec<u64> {
         h.live_in(band).map(|l| l.unit).collect()
@@ -319,11 +320,11 @@ mod tests {
         for (band, unit, note) in [(0, 3, 1), (0, 4, 1), (0, 5, 2), (2, 3, 7)] {
             h.append(band, unit, note);
         }
-        let (mut records, mut again) = (Vec::new(), Vec::new());
-        h.checkpoint(&mut |r| records.push(r));
+        let (mut records, mut again) = (Records::default(), Records::default());
+        h.checkpoint(&mut records);
         let mut other = Homes::new(tiny(3, 8), true);
-        assert!(records.iter().all(|r| other.take(r)) && !other.take(&Record::default()));
-        other.checkpoint(&mut |r| again.push(r));
+        assert!(records.changes().all(|r| other.take(&r)) && !other.take(&Record::default()));
+        other.checkpoint(&mut again);
         assert_eq!(records, again);
         assert_eq!(records.len(), 2 + 3, "bands and runs of like notes");
         for band in 0..3 {

@@ -1,6 +1,6 @@
 //! Which blocks hold data: the live set of in-place layers, with the records by which it survives.
 
-use crate::{Plan, Record};
+use crate::{Plan, Record, Sink};
 use smrlab_blockmap::{BlockSet, Gather};
 use smrlab_units::Blocks;
 use std::cell::RefCell;
@@ -72,9 +72,9 @@ impl Live {
     }
 
     /// The set as records.
-    pub fn checkpoint(&self, out: &mut dyn FnMut(Record)) {
+    pub fn checkpoint(&self, out: &mut dyn Sink) {
         for run in self.set.runs() {
-            out(Record { tag: LIVE, words: [run.start, run.end - run.start, 0] });
+            out.push(LIVE, [run.start, run.end - run.start, 0]);
         }
     }
 }

@@ -5,7 +5,7 @@
 //! it belongs, and [`Journal::recover`] writes it there again. Both the journal and what it held must be durable, one before
 //! the update in place and the other before the journal is overwritten: fences say so.
 
-use crate::{Cause, Endpoint, OpId, Piece, Plan, Record};
+use crate::{Cause, Endpoint, OpId, Piece, Plan, Record, Sink};
 use smrlab_disk::{BandId, Bands};
 use smrlab_units::spec::{Kind, Param, SpecError, Values};
 use smrlab_units::{Blocks, Pba};
@@ -200,9 +200,9 @@ impl Journal {
     }
 
     /// What a fresh journal has to know of this one.
-    pub fn checkpoint(&self, out: &mut dyn FnMut(Record)) {
+    pub fn checkpoint(&self, out: &mut dyn Sink) {
         if self.last.1.0 > 0 {
-            out(Record { tag: LAST, words: [self.last.0, self.last.1.0, 0] });
+            out.push(LAST, [self.last.0, self.last.1.0, 0]);
         }
     }
 

@@ -5,7 +5,7 @@
 //! out without walking the window: the newest entry of a unit has the number of the unit's writes and the sum of their
 //! times. Memory: 24 bytes an entry, and at most 5 bytes for each unit that is near one in the window.
 
-use crate::Record;
+use crate::{Record, Sink};
 use smrlab_blockmap::UnitMap;
 
 /// Checkpoint: `words[1]` units from `words[0]` on were written one after the other.
@@ -86,12 +86,12 @@ impl Window {
     }
 
     /// What was written, the oldest first, as records from which [`replay`](Self::replay) makes the same window.
-    pub fn checkpoint(&self, out: &mut dyn FnMut(Record)) {
+    pub fn checkpoint(&self, out: &mut dyn Sink) {
         let oldest = if self.entries.len() < self.length { 0 } else { self.now % self.length as u64 };
         let (newer, older) = self.entries.split_at(oldest as usize);
         let units: Vec<u64> = older.iter().chain(newer).map(|e| e.unit).collect();
         for run in units.chunk_by(|a, b| a + 1 == *b) {
-            out(Record { tag: WRITTEN, words: [run[0], run.len() as u64, 0] });
+            out.push(WRITTEN, [run[0], run.len() as u64, 0]);
         }
     }
 
@@ -114,6 +114,7 @@ impl Window {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Records;
     use smrlab_units::rng::Rng;
     use std::collections::VecDeque;
 
@@ -153,13 +154,11 @@ mod tests {
     fn a_checkpoint_makes_the_same_window() {
         let (mut window, mut rng) = (Window::new(50), Rng::new(9));
         for round in 0..130 {
-            let (mut again, mut records) = (Window::new(50), 0);
-            window.checkpoint(&mut |r| {
-                records += 1;
-                assert!(again.replay(&r));
-            });
+            let (mut again, mut records) = (Window::new(50), Records::default());
+            window.checkpoint(&mut records);
+            assert!(records.changes().all(|r| again.replay(&r)));
             assert!((0..40).all(|u| again.heat(u) == window.heat(u)), "after {round}");
-            assert!(records <= 50 && !again.replay(&Record::default()));
+            assert!(records.len() <= 50 && !again.replay(&Record::default()));
             let first = rng.below(30);
             (first..first + 3).for_each(|unit| window.push(unit));
         }

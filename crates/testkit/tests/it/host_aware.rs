@@ -3,7 +3,7 @@
 
 use smrlab_disk::DriveModel;
 use smrlab_stl::{
-    BuildContext, Executor, HostBuffer, HostRequest, OpId, Plan, Record, Refusal, StepEnd, TranslationLayer,
+    BuildContext, Executor, HostBuffer, HostRequest, OpId, Plan, Records, Refusal, StepEnd, TranslationLayer,
 };
 use smrlab_testkit::{PlainMedium, Rng, drives};
 use smrlab_units::{Blocks, HostOp, Lba, SimTime, ZoneAction, ZoneCondition, ZoneKind};
@@ -198,7 +198,7 @@ struct Rig {
     drive: Arc<DriveModel>,
     layer: Box<dyn TranslationLayer>,
     medium: PlainMedium,
-    records: Vec<Record>,
+    records: Records,
     model: Model,
     non_sequential: u64,
     suboptimal: u32,
@@ -216,7 +216,7 @@ impl Rig {
             drive: drive.clone(),
             layer,
             medium,
-            records: Vec::new(),
+            records: Records::default(),
             model,
             non_sequential: 0,
             suboptimal: 0,
@@ -267,7 +267,7 @@ impl Rig {
         };
         let Ok(()) = Executor::default().run(&plan, host, &mut self.medium);
         assert!(data == wanted, "{r:?} reads other bytes");
-        self.records.extend(plan.records().iter().map(|r| r.1));
+        self.records.append(plan.records());
         // Counted are writes that do not begin at the write pointer of their zone.
         let first = self.model.zones.iter().find(|z| z.span.contains(&r.lba.0)).expect("in a zone");
         let at_pointer = first.condition == CONVENTIONAL || r.lba.0 == first.span.start + first.written;
@@ -293,7 +293,7 @@ impl Rig {
             let mut plan = Plan::new(true, true);
             self.layer.background(SimTime::ZERO, &mut plan);
             let Ok(()) = Executor::default().run(&plan, HostBuffer::None, &mut self.medium);
-            self.records.extend(plan.records().iter().map(|r| r.1));
+            self.records.append(plan.records());
             self.layer.background_end(StepEnd::Done);
         }
     }
@@ -306,10 +306,11 @@ impl Rig {
             for id in 0..whole as u32 {
                 let Ok(()) = exec.step(plan, OpId(id), &mut host, &mut medium);
             }
-            let durable = plan.records().iter().filter(|(after, _)| *after as usize <= whole).map(|r| r.1);
+            let mut records = self.records.clone();
+            records.extend(plan.records_within(whole));
             let mut layer = build(&self.drive).expect("as before");
             let mut again = Plan::new(true, true);
-            layer.recover(&mut self.records.iter().copied().chain(durable), &mut again);
+            layer.recover(&records, &mut again);
             let Ok(()) = Executor::default().run(&again, HostBuffer::None, &mut medium);
             let mut bytes = vec![0x11; next.bytes.len()];
             let all = HostRequest::new(HostOp::Read, Lba(0), layer.host_blocks());

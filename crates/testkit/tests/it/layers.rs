@@ -1,7 +1,7 @@
 //! Walks the registry: every layer on bytes, on every small drive, read back; and the same again.
 
 use smrlab_disk::DriveModel;
-use smrlab_stl::{BuildContext, HostRequest, Metadata, Plan};
+use smrlab_stl::{BuildContext, HostRequest, Metadata, Plan, Records};
 use smrlab_testkit::medium::DESTROYED;
 use smrlab_testkit::{
     BlockState, ByteMedium, Digest, Harness, Rng, Workload, all_layers, cases, drives, layers,
@@ -182,8 +182,8 @@ fn parts_of_the_space_know_nothing_of_each_other() {
                 cleanings += plan.cleanings().len();
             }
             assert!(cleanings > 50, "{text}: {cleanings} cleanings");
-            let mut records = Vec::new();
-            layer.checkpoint(&mut |r| records.push(r));
+            let mut records = Records::default();
+            layer.checkpoint(&mut records);
             (records, smrlab_stl::counted(&*layer), cleanings)
         });
         assert!(left[0] == left[1], "{text}");

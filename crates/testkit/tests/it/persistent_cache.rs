@@ -1,7 +1,7 @@
 //! The persistent cache with the options that make it clean at every turn: on bytes, cut everywhere, stopped and gone on.
 
 use smrlab_stl::{
-    BuildContext, Cause, Executor, Facts, HostBuffer, HostRequest, Metadata, OpId, Plan, StepEnd,
+    BuildContext, Cause, Executor, Facts, HostBuffer, HostRequest, Metadata, OpId, Plan, Records, StepEnd,
 };
 use smrlab_testkit::{Cuts, Harness, PlainMedium, Workload, drives};
 use smrlab_units::{Blocks, HostOp, Lba, SimTime};
@@ -80,7 +80,7 @@ fn a_read_does_not_wait_for_the_round_that_it_opens() {
         let count = |name: &str| counted.get(name).unwrap_or(0);
         let (under_way, waited) = (taken > cleaned, count("cleaning_sub_steps") - steps);
         // Records with tag 3 take a band.
-        let takes = plan.records().iter().filter(|r| r.1.tag == 3).count() as u64;
+        let takes = plan.records().iter().filter(|r| r.tag == 3).count() as u64;
         if op == HostOp::Read {
             assert_eq!(waited, u64::from(under_way), "a read waits for one sub-step of a round under way");
             opened += u64::from(!under_way && takes > 0);
@@ -134,7 +134,7 @@ fn a_long_write_waits_for_entries_of_the_map() {
     let mut plan = Plan::new(false, true);
     layer.submit(SimTime::ZERO, &HostRequest::new(HostOp::Write, Lba(0), Blocks(120)), &mut plan);
     // Records with tag 1 append a packet, those with tag 3 take a band.
-    let tags: Vec<u32> = plan.records().iter().map(|r| r.1.tag).collect();
+    let tags: Vec<u32> = plan.records().iter().map(|r| r.tag).collect();
     let in_a_row = tags.split(|tag| *tag == 3).map(|run| run.iter().filter(|tag| **tag == 1).count());
     assert_eq!(in_a_row.clone().sum::<usize>(), 20);
     assert!(in_a_row.max() <= Some(9), "{tags:?}");
@@ -250,7 +250,7 @@ fn left_behind_a_stream(change: HostOp) -> (Vec<u8>, [Vec<u8>; 2]) {
     let build = || smrlab_stl::build(text, &context).unwrap().layer;
     let (mut layer, drive) = (build(), &context.drive);
     let mut medium = PlainMedium::new(drive.geometry(), drive.interference());
-    let (mut plan, mut exec, mut records) = (Plan::new(true, true), Executor::default(), Vec::new());
+    let (mut plan, mut exec, mut records) = (Plan::new(true, true), Executor::default(), Records::default());
     let (mut durable, now) = (0, SimTime::ZERO);
     let behind = |op| HostRequest::new(op, Lba(32), Blocks(32));
     let steps = [
@@ -264,10 +264,10 @@ fn left_behind_a_stream(change: HostOp) -> (Vec<u8>, [Vec<u8>; 2]) {
     for (request, fill) in steps {
         let mut go = |layer: &mut dyn smrlab_stl::TranslationLayer, plan: &Plan, data: &[u8]| {
             if plan.fences().contains(&0) {
-                durable = records.len() + plan.records().iter().filter(|r| r.0 == 0).count();
+                durable = records.len() + plan.records_within(0).count();
             }
             let Ok(()) = exec.run(plan, HostBuffer::Write(data), &mut medium);
-            records.extend(plan.records().iter().map(|r| r.1));
+            records.append(plan.records());
             if request.is_some_and(|r| r.op == HostOp::Flush) {
                 durable = records.len();
                 layer.durable();
@@ -293,7 +293,8 @@ fn left_behind_a_stream(change: HostOp) -> (Vec<u8>, [Vec<u8>; 2]) {
     );
     let mut after = build();
     plan.clear();
-    after.recover(&mut records[..durable].iter().copied(), &mut plan);
+    records.truncate(durable);
+    after.recover(&records, &mut plan);
     let Ok(()) = exec.run(&plan, HostBuffer::None, &mut medium);
     let mut read = |layer: &mut dyn smrlab_stl::TranslationLayer| {
         let mut out = vec![0x11; 32 * 512];

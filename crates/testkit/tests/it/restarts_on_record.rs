@@ -7,7 +7,7 @@ use crate::on_record::{FULL_CACHES, Seen};
 use crate::zoned_arrays::ZONED;
 use smrlab_disk::DriveModel;
 use smrlab_stl::{
-    BuildContext, HostRequest, Metadata, OpId, Plan, Record, StepEnd, TranslationLayer, counted, zones_of,
+    BuildContext, HostRequest, Metadata, OpId, Plan, Records, StepEnd, TranslationLayer, counted, zones_of,
 };
 use smrlab_testkit::record::differs;
 use smrlab_testkit::{ArrayHarness, Rng, drives, layers};
@@ -22,7 +22,7 @@ struct Rig<'a> {
     text: &'a str,
     context: BuildContext,
     layer: Box<dyn TranslationLayer>,
-    records: Vec<Record>,
+    records: Records,
     plan: Plan,
     now: SimTime,
     seen: Seen,
@@ -37,7 +37,7 @@ impl<'a> Rig<'a> {
     fn new(text: &'a str, drive: &Arc<DriveModel>, metadata: Metadata) -> Option<Self> {
         let context = BuildContext { metadata, ..BuildContext::new(Arc::clone(drive)) };
         let layer = built(text, &context)?;
-        let (records, plan, seen) = (Vec::new(), Plan::new(true, true), Seen::default());
+        let (records, plan, seen) = (Records::default(), Plan::new(true, true), Seen::default());
         Some(Self { text, context, layer, records, plan, now: SimTime::ZERO, seen, recorded: 0 })
     }
 
@@ -49,7 +49,7 @@ impl<'a> Rig<'a> {
             self.seen.digest.note(&[op.pba.0, op.blocks.0, op.dir as u64, op.cause as u64, stated]);
             self.seen.digest.note_debug(&plan.pieces(OpId(i as u32)));
         }
-        for (at, r) in plan.records() {
+        for (at, r) in plan.recorded_after().iter().zip(plan.records().iter()) {
             self.seen.digest.note(&[(*at).into(), r.tag.into(), r.words[0], r.words[1], r.words[2]]);
         }
         let at = plan.fences().iter().map(|f| u64::from(*f)).collect::<Vec<_>>();
@@ -64,7 +64,7 @@ impl<'a> Rig<'a> {
         ));
         self.seen.operations += plan.ops().len() as u64;
         self.recorded += plan.records().len() as u64;
-        self.records.extend(plan.records().iter().filter(|r| r.0 as usize <= done).map(|r| r.1));
+        self.records.extend(plan.records_within(done));
         self.plan.clear();
     }
 
@@ -72,7 +72,7 @@ impl<'a> Rig<'a> {
     fn cut(&mut self, done: usize) {
         self.carried_out(done);
         let mut fresh = built(self.text, &self.context).expect("built before");
-        fresh.recover(&mut self.records.iter().copied(), &mut self.plan);
+        fresh.recover(&self.records, &mut self.plan);
         self.layer = fresh;
         self.carried_out(usize::MAX);
     }
@@ -96,8 +96,8 @@ impl<'a> Rig<'a> {
     /// The records of now take the place of all before.
     fn checkpoint(&mut self) {
         self.records.clear();
-        self.layer.checkpoint(&mut |record| self.records.push(record));
-        for r in &self.records {
+        self.layer.checkpoint(&mut self.records);
+        for r in self.records.iter() {
             self.seen.digest.note(&[r.tag.into(), r.words[0], r.words[1], r.words[2]]);
         }
     }

@@ -2,7 +2,7 @@
 //! tracks of 100 blocks and on other bands and heads. Each expected figure is a formula or a sum written out here.
 
 use smrlab_disk::DriveModel;
-use smrlab_stl::{BuildContext, HostRequest, Plan, TranslationLayer};
+use smrlab_stl::{BuildContext, HostRequest, Plan, Records, TranslationLayer};
 use smrlab_testkit::drives;
 use smrlab_units::{Blocks, HostOp, Lba, SimTime};
 use std::sync::Arc;
@@ -137,10 +137,10 @@ fn the_tracks_that_are_filled_last_are_counted() {
         run.write(6000 * TRACK - 10, 30);
         let want = Some((Blocks(2000 * TRACK - 50 * TRACK - 80 + 20 + 20), all));
         assert_eq!(counted(&run), want, "{text}: writes over a track's end, and over the border");
-        let mut records = Vec::new();
-        run.layer.checkpoint(&mut |r| records.push(r));
+        let mut records = Records::default();
+        run.layer.checkpoint(&mut records);
         let mut again = Run::new(text, &example());
-        again.layer.recover(&mut records.into_iter(), &mut Plan::new(false, false));
+        again.layer.recover(&records, &mut Plan::new(false, false));
         assert_eq!(counted(&again), want, "{text}: recovered");
     }
     assert_eq!(counted(&Run::new("static-1234", &example())), None);

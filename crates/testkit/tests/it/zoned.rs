@@ -3,7 +3,7 @@
 
 use crate::zones_model::{BLOCK, Model, Zone, read_zone, same_zones};
 use smrlab_disk::{DriveModel, Interference};
-use smrlab_stl::{BuildContext, Executor, HostBuffer, HostRequest, OpId, Plan, Record, TranslationLayer};
+use smrlab_stl::{BuildContext, Executor, HostBuffer, HostRequest, OpId, Plan, Records, TranslationLayer};
 use smrlab_testkit::{PlainMedium, Rng, cases, drives};
 use smrlab_units::{HostOp, Pba, SimTime, ZoneAction, ZoneKind, ZoneStatistics};
 use std::sync::Arc;
@@ -13,7 +13,7 @@ struct Rig {
     drive: Arc<DriveModel>,
     layer: Box<dyn TranslationLayer>,
     medium: PlainMedium,
-    records: Vec<Record>,
+    records: Records,
     plan: Plan,
     model: Model,
     counted: ZoneStatistics,
@@ -26,7 +26,7 @@ impl Rig {
         let model = Model::of(&*layer, limits, !text.contains("urswrz=off"));
         let (drive, plan) = (drive.clone(), Plan::new(true, true));
         let counted = ZoneStatistics { least_empty: u32::MAX, ..ZoneStatistics::default() };
-        let mut rig = Self { text, drive, layer, medium, records: Vec::new(), plan, model, counted };
+        let mut rig = Self { text, drive, layer, medium, records: Records::default(), plan, model, counted };
         rig.count(None, &rig.model.clone());
         rig
     }
@@ -81,7 +81,7 @@ impl Rig {
         } else {
             let Ok(()) = Executor::default().run(&self.plan, host, &mut self.medium);
         }
-        self.records.extend(self.plan.records().iter().map(|r| r.1));
+        self.records.append(self.plan.records());
         let before = std::mem::replace(&mut self.model, next);
         self.count(refused.map(|why| (r.op, why)), &before);
         same_zones(&*self.layer, &self.model, &format!("{r:?}"));
@@ -111,23 +111,24 @@ impl Rig {
                         smrlab_stl::Medium::write(&mut medium, op.pba, &vec![0x77; half as usize * BLOCK]);
                     medium.tear(Pba(op.pba.0 + half));
                 }
-                let durable =
-                    self.plan.records().iter().filter(|(after, _)| *after as usize <= whole).map(|r| r.1);
-                let records: Vec<Record> = self.records.iter().copied().chain(durable).collect();
+                let mut records = self.records.clone();
+                records.extend(self.plan.records_within(whole));
                 let model = if whole == ops.len() { next } else { &self.model };
                 self.recovered(model, medium, r, &records);
             }
         }
     }
 
-    fn all_records(&self) -> Vec<Record> {
-        self.records.iter().copied().chain(self.plan.records().iter().map(|r| r.1)).collect()
+    fn all_records(&self) -> Records {
+        let mut all = self.records.clone();
+        all.append(self.plan.records());
+        all
     }
 
     /// A fresh layer that recovers has the model's zones, at rest, and the model's bytes; but for conventional blocks in flight.
-    fn recovered(&self, model: &Model, mut medium: PlainMedium, r: &HostRequest, records: &[Record]) {
+    fn recovered(&self, model: &Model, mut medium: PlainMedium, r: &HostRequest, records: &Records) {
         let mut layer = build(self.text, &self.drive);
-        layer.recover(&mut records.iter().copied(), &mut Plan::new(true, true));
+        layer.recover(records, &mut Plan::new(true, true));
         let mut model = model.clone();
         model.zones.iter_mut().for_each(Zone::rest);
         same_zones(&*layer, &model, "a power cut");

@@ -4,7 +4,9 @@
 
 use crate::zones_model::{BLOCK, Model, Zone, read_zone, same_zones};
 use smrlab_drive::{Buffered, Observer, ScheduledDrive, TimedPlan, Wanted, assemble};
-use smrlab_stl::{BuildContext, Dir, Executor, HostBuffer, HostRequest, Plan, Record, Step, zones_of};
+use smrlab_stl::{
+    BuildContext, Dir, Executor, HostBuffer, HostRequest, Plan, Records, Sink as _, Step, zones_of,
+};
 use smrlab_testkit::{PlainMedium, Rng};
 use smrlab_units::problems::Problems;
 use smrlab_units::{Blocks, HostOp, Lba, SimTime};
@@ -34,7 +36,7 @@ struct Bench {
     layer: String,
     context: BuildContext,
     medium: PlainMedium,
-    records: Vec<Record>,
+    records: Records,
     exec: Executor,
     /// What requests write, or should read.
     data: BTreeMap<u64, Vec<u8>>,
@@ -65,7 +67,7 @@ impl Bench {
     /// The zones as a fresh layer has them that recovers from what is there.
     fn recovered(&self) -> Vec<Zone> {
         let mut layer = smrlab_stl::build(&self.layer, &self.context).expect("built before").layer;
-        layer.recover(&mut self.records.iter().copied(), &mut Plan::new(true, true));
+        layer.recover(&self.records, &mut Plan::new(true, true));
         let mut zones = Model::of(&*layer, (1, 1), true).zones;
         let mut medium = self.medium.clone();
         let reported = zones_of(&*layer);
@@ -91,7 +93,7 @@ impl Bench {
         self.exec.begin();
         for step in e.plan.walk() {
             match step {
-                Step::Record(record) => self.records.push(*record),
+                Step::Record(record) => self.records.take(record),
                 Step::Op(id, op) => {
                     if op.dir == Dir::Write {
                         let (at, zones) = (e.ends[id.0 as usize], self.recovered());
@@ -263,7 +265,7 @@ impl Rig {
             layer: layer.to_owned(),
             context: BuildContext::new(model.clone()),
             medium: PlainMedium::new(model.geometry(), model.interference()),
-            records: Vec::new(),
+            records: Records::default(),
             exec: Executor::default(),
             data: BTreeMap::new(),
             acks: BTreeMap::new(),

@@ -19,7 +19,7 @@ use crate::job::tasks;
 use crate::layouts::chunks::{cut, numbers};
 use crate::tickets::Tickets;
 use crate::{
-    Array, Change as _, End, Health, Locks, MemberId, MemberPlan, Phase, Record, Records, Ticket, Work,
+    Array, Change as _, End, Health, Locks, MemberId, MemberPlan, Phase, Record, Records, Sink, Ticket, Work,
 };
 use commit::Commit;
 use reclaim::Reclaiming;
@@ -185,7 +185,7 @@ impl DmZoned {
     /// Makes a change, and records it.
     fn change(&mut self, change: &Change, plan: &mut MemberPlan) {
         self.table.apply(change);
-        plan.record(change);
+        plan.record(change.clone());
     }
 
     /// The same, and what follows of it for the chunk's zones.
@@ -318,7 +318,7 @@ impl Array for DmZoned {
 
     fn failed(&mut self, _: MemberId, plan: &mut MemberPlan) {
         self.dead = true;
-        plan.record(&Change::Dead);
+        plan.record(Change::Dead);
         for (ticket, _) in std::mem::take(&mut self.parked) {
             self.give_up(ticket, plan);
         }
@@ -355,7 +355,7 @@ impl Array for DmZoned {
         self.table.durable();
     }
 
-    fn checkpoint(&self, out: &mut Records) {
+    fn checkpoint(&self, out: &mut dyn Sink) {
         self.table.changes(&mut |change| out.add(&change));
         if self.dead {
             out.add(&Change::Dead);

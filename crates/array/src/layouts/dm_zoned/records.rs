@@ -1,6 +1,6 @@
 //! What is recorded.
 
-use crate::{Record, Records};
+use crate::{Record, Sink};
 use std::ops::Range;
 
 /// The zones of a chunk.
@@ -52,7 +52,7 @@ fn unpacked(word: u64) -> Option<u32> {
 }
 
 impl crate::Change for Change {
-    fn put(&self, to: &mut Records) {
+    fn put(&self, to: &mut dyn Sink) {
         match *self {
             Self::Mapped { chunk, to: Chunk { data, buffer } } => {
                 to.push(1, [chunk, packed(data), packed(buffer)]);

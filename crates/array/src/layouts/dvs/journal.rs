@@ -6,7 +6,7 @@ use super::group_write::GroupWrite;
 use super::operation::{Operation, Purpose, Task, WriteOp, WritePhase};
 use super::{Dvs, pack};
 use crate::layouts::chunks::{Chunk, Lost, SlotRead};
-use crate::{Change, MemberPlan, Record, Records, Ticket};
+use crate::{Change, MemberPlan, Record, Sink, Ticket};
 use smrlab_stl::Cause;
 use smrlab_units::Blocks;
 use std::borrow::Cow;
@@ -40,15 +40,15 @@ const STRIPE: u32 = 9;
 const JOURNALLED: u32 = 10;
 
 impl Change for TableChange<'_> {
-    fn put(&self, to: &mut Records) {
+    fn put(&self, to: &mut dyn Sink) {
         match self {
             Self::Stripe(group, cells) => {
-                to.push(STRIPE, std::iter::once(*group).chain(cells.iter().map(|c| c.word())));
+                to.push_all(STRIPE, std::iter::once(*group).chain(cells.iter().map(|c| c.word())));
             }
             Self::Reset(group) => to.push(RESET, [*group]),
             Self::Unmap { group, lcn } => to.push(UNMAP, [*group, *lcn]),
             Self::Journalled(place, entry) => {
-                to.push(JOURNALLED, [*place, entry.group].into_iter().chain(entry.lcns.iter().copied()));
+                to.push_all(JOURNALLED, [*place, entry.group].into_iter().chain(entry.lcns.iter().copied()));
             }
             Self::Cell { group, first, cell } => {
                 to.push(CELL, [*group, u64::from(!first), cell.word()]);
@@ -124,7 +124,7 @@ impl Dvs {
             let Some(place) = write.journal else { continue };
             let lcns: Vec<u64> = write.chunks.iter().map(|c| c.lcn).collect();
             let entry = Entry { group: write.group, lcns };
-            plan.record(&TableChange::Journalled(place, entry.clone()));
+            plan.record(TableChange::Journalled(place, entry.clone()));
             self.places.put(place, entry);
             plan.fence();
             self.places.durable();
@@ -226,6 +226,7 @@ pub(super) struct Entry {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Records;
 
     #[test]
     fn a_change_is_one_record_and_comes_back() {

@@ -31,7 +31,7 @@ use crate::layouts::chunks::{Lost, cut, deliver_lost, numbers};
 use crate::layouts::disks::Disks;
 use crate::layouts::places::Places;
 use crate::tickets::Tickets;
-use crate::{Array, Change, Health, Locks, MemberId, MemberPlan, Phase, Records, Ticket, Work};
+use crate::{Array, Change, Health, Locks, MemberId, MemberPlan, Phase, Records, Sink, Ticket, Work};
 use cached_tables::CachedTables;
 use group::{Cell, Group};
 use group_write::GroupWrite;
@@ -361,7 +361,7 @@ impl Array for Dvs {
         self.places.open().for_each(|(place, _)| plan.job(Task::Replay(place)));
     }
 
-    fn checkpoint(&self, out: &mut Records) {
+    fn checkpoint(&self, out: &mut dyn Sink) {
         for (group, tables) in self.groups.iter() {
             tables.stripes().for_each(|stripe| out.add(&TableChange::Stripe(group, stripe.into())));
             let chunks = tables.stripes().flatten().filter_map(|c| match c.holds() {

@@ -121,7 +121,7 @@ impl Dvs {
                 self.group_mut(group).unmap(lcn);
                 self.list(group);
                 self.table_changed(plan.now(), group);
-                plan.record(&TableChange::Unmap { group, lcn });
+                plan.record(TableChange::Unmap { group, lcn });
             }
         }
     }
@@ -189,14 +189,14 @@ impl Dvs {
         self.unlist(group);
         if write.collect {
             self.group_mut(group).reset(&shape);
-            plan.record(&TableChange::Reset(group));
+            plan.record(TableChange::Reset(group));
         }
         if let Some(place) = write.journal {
             self.places.give(place);
         }
         let tables = self.group_mut(group);
         for stripe in write.stripes.chunks(shape.disks as usize) {
-            plan.record(&TableChange::Stripe(group, stripe.into()));
+            plan.record(TableChange::Stripe(group, stripe.into()));
             tables.append(stripe);
         }
         self.list(group);

@@ -24,7 +24,7 @@ use crate::job::tasks;
 use crate::layouts::chunks::{Lost, cut, deliver_lost, numbers, parts_in, touched};
 use crate::layouts::disks::Disks;
 use crate::tickets::Tickets;
-use crate::{Array, Health, Locks, MemberId, MemberPlan, Phase, Records, Ticket, Work};
+use crate::{Array, Health, Locks, MemberId, MemberPlan, Phase, Records, Sink, Ticket, Work};
 use records::{DISKS, Event};
 use shape::Shape;
 use smrlab_stl::{Counted, HostRequest, Refusal};
@@ -310,7 +310,7 @@ impl Array for FullStripe {
         self.restore(records);
     }
 
-    fn checkpoint(&self, out: &mut Records) {
+    fn checkpoint(&self, out: &mut dyn Sink) {
         out.add(&Event::Used(self.table.fresh()));
         for (group, tables) in self.table.groups() {
             out.add(&Event::Opened(group));

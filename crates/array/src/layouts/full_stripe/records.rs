@@ -1,7 +1,7 @@
 //! What is recorded, beside what befalls disks.
 
 use super::table::Cell;
-use crate::{Change, Record, Records};
+use crate::{Change, Record, Sink};
 
 /// A change.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,11 +24,11 @@ const UNMAP: u32 = 3;
 const USED: u32 = 8;
 
 impl Change for Event {
-    fn put(&self, to: &mut Records) {
+    fn put(&self, to: &mut dyn Sink) {
         match self {
             Self::Opened(group) => to.push(OPENED, [*group]),
             Self::Stripe(group, cells) => {
-                to.push(STRIPE, std::iter::once(*group).chain(cells.iter().map(|c| c.word())));
+                to.push_all(STRIPE, std::iter::once(*group).chain(cells.iter().map(|c| c.word())));
             }
             Self::Unmap(lcn) => to.push(UNMAP, [*lcn]),
             Self::Used(groups) => to.push(USED, [*groups]),
@@ -51,6 +51,7 @@ impl Change for Event {
 mod tests {
     use super::super::table::Holds;
     use super::*;
+    use crate::Records;
 
     #[test]
     fn a_change_is_one_record_and_comes_back() {

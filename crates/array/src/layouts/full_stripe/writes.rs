@@ -57,7 +57,7 @@ impl FullStripe {
         for (lcn, part, _) in self.chunks(run.clone()) {
             if part == (0..self.shape.chunk) && self.table.place(lcn).is_some() {
                 self.table.unmap(lcn);
-                plan.record(&Event::Unmap(lcn));
+                plan.record(Event::Unmap(lcn));
             }
         }
     }
@@ -150,7 +150,7 @@ impl FullStripe {
             plan.fence();
             self.table.durable();
         }
-        plan.record(&Event::Opened(group));
+        plan.record(Event::Opened(group));
         if self.disks.rebuild().is_some() {
             self.shape.units_of(group).for_each(|unit| self.disks.filled(unit, plan));
         }
@@ -277,7 +277,7 @@ impl FullStripe {
             let stripe = self.table.written(stripe, |table, lcn| {
                 moved.is_none_or(|from| table.place(lcn) == from.get(&lcn).copied())
             });
-            plan.record(&Event::Stripe(stripe.group, stripe.cells));
+            plan.record(Event::Stripe(stripe.group, stripe.cells));
         }
         if op.is_collection() {
             self.counts.moved += op.chunks.len() as u64;

@@ -14,7 +14,7 @@ use super::mapped::{self, Extent};
 use super::rebuild;
 use crate::job::tasks;
 use crate::tickets::Tickets;
-use crate::{Array, End, Health, Locks, MemberId, MemberPlan, Phase, Records, Stop, Ticket, Work};
+use crate::{Array, End, Health, Locks, MemberId, MemberPlan, Phase, Records, Sink, Stop, Ticket, Work};
 use shape::{Copied, Shape};
 use smrlab_stl::{Cause, Counted, HostRequest, Refusal};
 use smrlab_units::{Blocks, HostOp, Lba, SimTime, forward, named};
@@ -389,7 +389,7 @@ impl Array for Mirror {
         self.intent.left_dirty().for_each(|chunk| plan.job(Task::Resync(chunk)));
     }
 
-    fn checkpoint(&self, out: &mut Records) {
+    fn checkpoint(&self, out: &mut dyn Sink) {
         self.disks.checkpoint(out);
         self.intent.checkpoint(out);
         for (_, (operation, _)) in self.operations.iter() {

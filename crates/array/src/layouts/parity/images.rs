@@ -1,6 +1,6 @@
 //! What logs have of the parity of rows.
 
-use crate::{Change, Record, Records};
+use crate::{Change, Record, Sink};
 use smrlab_stl::Counted;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -38,7 +38,7 @@ const LOGGED: u32 = 10;
 const VOID: u32 = 11;
 
 impl Change for LogChange {
-    fn put(&self, to: &mut Records) {
+    fn put(&self, to: &mut dyn Sink) {
         let packed = |blocks: &Range<u64>| blocks.start << 32 | blocks.end;
         match self {
             Self::Logged(row, image) => to.push(LOGGED, [*row, packed(&image.blocks), image.at]),

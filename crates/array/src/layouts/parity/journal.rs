@@ -5,7 +5,7 @@ use super::Parity;
 use super::method::SegmentPlan;
 use super::operation::{Operation, Task, WriteOp, WritePhase};
 use crate::layouts::places::Places;
-use crate::{Change, End, MemberId, MemberPlan, Record, Records, Ticket};
+use crate::{Change, End, MemberId, MemberPlan, Record, Sink, Ticket};
 use smrlab_stl::{Cause, HostRequest};
 use smrlab_units::{Blocks, HostOp, Lba};
 use std::ops::Range;
@@ -37,12 +37,12 @@ const TAKEN: u32 = 8;
 const FREED: u32 = 9;
 
 impl Change for JournalChange {
-    fn put(&self, to: &mut Records) {
+    fn put(&self, to: &mut dyn Sink) {
         match self {
             Self::Taken(place, Entry { row, part, parities }) => {
                 let words = [*row, place << 1 | parities & 1, part.start << 32 | part.end, parities >> 1];
                 // RAID-5 has one parity, and no more to say.
-                to.push(TAKEN, words.into_iter().take(if parities >> 1 == 0 { 3 } else { 4 }));
+                to.push_all(TAKEN, words.into_iter().take(if parities >> 1 == 0 { 3 } else { 4 }));
             }
             Self::Freed(place) => to.push(FREED, [*place]),
         }
@@ -149,7 +149,7 @@ impl Parity {
             let written = self.parities_written(op.segments_of(row));
             let parities = written.map(|p| 1 << (p - self.rows.data())).sum();
             let entry = Entry { row, part, parities };
-            plan.record(&JournalChange::Taken(*place, entry.clone()));
+            plan.record(JournalChange::Taken(*place, entry.clone()));
             self.places.put(*place, entry);
         }
         plan.fence();
@@ -160,7 +160,7 @@ impl Parity {
     pub(super) fn free_places(&mut self, places: &mut Vec<u64>, plan: &mut MemberPlan) {
         for place in places.drain(..) {
             self.places.give(place);
-            plan.record(&JournalChange::Freed(place));
+            plan.record(JournalChange::Freed(place));
         }
         let wants = |op: &Operation| match op {
             Operation::Write(op) => (op.journalled.end - op.journalled.start) as usize,
@@ -189,7 +189,7 @@ impl Parity {
     }
 
     /// The journal's rows as records.
-    pub(super) fn checkpoint_journal(&self, out: &mut Records) {
+    pub(super) fn checkpoint_journal(&self, out: &mut dyn Sink) {
         let whole = self.places.open().filter(|(_, entry)| !entry.part.is_empty());
         whole.for_each(|(place, entry)| out.add(&JournalChange::Taken(place, entry.clone())));
     }
@@ -248,6 +248,7 @@ impl Parity {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Records;
     use crate::layouts::intent;
     use crate::{ArrayContext, Work, parse};
 

@@ -10,7 +10,7 @@ use super::Parity;
 use super::images::{IMAGE, Image, LogChange, LogId, cut};
 use super::method::{Method, RowRead};
 use super::operation::{LogWrite, LostPiece, Task, TaskOp, WriteOp};
-use crate::{Change, MemberId, MemberPlan, Record, Records, Term, Ticket};
+use crate::{Change, MemberId, MemberPlan, Record, Sink, Term, Ticket};
 use smrlab_stl::{Cause, HostRequest};
 use smrlab_units::{Blocks, HostOp, Lba};
 use std::ops::Range;
@@ -127,7 +127,7 @@ impl Parity {
                     Some(LogWrite { at, .. }) => {
                         let image = Image { blocks, at: *at };
                         *at += planned.segment.blocks().0;
-                        plan.record(&LogChange::Logged(row, image.clone()));
+                        plan.record(LogChange::Logged(row, image.clone()));
                         self.logs.log(row, image);
                     }
                     None if planned.method == Some(Method::Reconstruct) => {
@@ -143,7 +143,7 @@ impl Parity {
     pub(super) fn void(&mut self, rows: Range<u64>, blocks: &Range<u64>, plan: &mut MemberPlan) {
         if self.logs.has(rows.clone()) {
             self.logs.void(rows.clone(), blocks);
-            plan.record(&LogChange::Void(rows, blocks.clone()));
+            plan.record(LogChange::Void(rows, blocks.clone()));
         }
     }
 
@@ -168,7 +168,7 @@ impl Parity {
     }
 
     /// The images as records.
-    pub(super) fn checkpoint_log(&self, out: &mut Records) {
+    pub(super) fn checkpoint_log(&self, out: &mut dyn Sink) {
         let images = self.logs.images.iter().flat_map(|(row, of)| of.iter().map(move |i| (*row, i)));
         images.for_each(|(row, image)| out.add(&LogChange::Logged(row, image.clone())));
     }
@@ -313,6 +313,7 @@ impl Parity {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Records;
     use crate::{Array, ArrayContext, Job, Phase, Work, parse};
 
     /// Does all phases of a work; what was asked: operation, member, first block, blocks. And the jobs that it wants.

@@ -25,7 +25,7 @@ use crate::layouts::intent::{self, Intent};
 use crate::layouts::places::Places;
 use crate::layouts::rebuild::{Rebuild, RebuildSettings};
 use crate::tickets::Tickets;
-use crate::{Array, Health, Locks, MemberId, MemberPlan, Phase, Record, Records, Stop, Ticket, Work};
+use crate::{Array, Health, Locks, MemberId, MemberPlan, Phase, Record, Records, Sink, Stop, Ticket, Work};
 use code::Lost;
 use method::Preference;
 use operation::{Operation, Task, TaskPhase, WriteOp, WritePhase};
@@ -289,7 +289,7 @@ impl Array for Parity {
         dirty.filter(|row| !self.resynced(*row).is_empty()).for_each(|row| plan.job(Task::Resync(row)));
     }
 
-    fn checkpoint(&self, out: &mut Records) {
+    fn checkpoint(&self, out: &mut dyn Sink) {
         self.disks.checkpoint(out);
         self.intent.checkpoint(out);
         self.checkpoint_journal(out);

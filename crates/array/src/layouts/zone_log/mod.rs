@@ -9,7 +9,9 @@ pub use entry::ENTRY;
 
 use crate::job::tasks;
 use crate::tickets::Tickets;
-use crate::{Array, Change as _, End, Health, Locks, MemberId, MemberPlan, Phase, Records, Ticket, Work};
+use crate::{
+    Array, Change as _, End, Health, Locks, MemberId, MemberPlan, Phase, Records, Sink, Ticket, Work,
+};
 use smrlab_stl::layers::log::{LogLayer, skipped};
 use smrlab_stl::walk::Step;
 use smrlab_stl::{
@@ -95,7 +97,7 @@ impl ZoneLog {
         self.steps = (self.plan.walk())
             .filter_map(|step| match step {
                 Step::Op(id, _) => Some(Left::Op(id)),
-                Step::Record(record) => Some(Left::Record(*record)),
+                Step::Record(record) => Record::of(record).map(Left::Record),
                 Step::Fence => Some(Left::Fence),
                 Step::Acknowledge | Step::Pause(_) => None,
             })
@@ -136,7 +138,7 @@ impl ZoneLog {
                     });
                 }
                 Left::Record(_) | Left::Fence if phase.is_some() => return,
-                Left::Record(record) => plan.record(&record),
+                Left::Record(record) => plan.record(record),
                 Left::Fence => plan.fence(),
             }
             self.steps.pop_front();
@@ -245,22 +247,22 @@ impl Array for ZoneLog {
 
     fn recover(&mut self, records: &Records, plan: &mut MemberPlan) {
         self.dead = records.iter().any(|r| r.tag == DEAD);
-        let known = records.iter().filter(|r| r.tag != DEAD).filter_map(Record::of);
+        let known = records.changes().filter(|r: &Record| r.tag != DEAD);
         // A write that was cut is behind what the layer knows.
         let pointers = (0..).zip(&self.zones).filter(|(_, zone)| !zone.0 && zone.1 > 0);
         let skips: Vec<Record> =
             pointers.map(|(zone, of): (u64, _)| skipped(Pba(zone * self.size + of.1 - 1))).collect();
         self.plan.clear();
-        self.layer.recover(&mut known.chain(skips.iter().copied()), &mut self.plan);
-        skips.into_iter().for_each(|skip| plan.record(&skip));
+        self.layer.recover(&known.chain(skips.iter().copied()).collect(), &mut self.plan);
+        skips.into_iter().for_each(|skip| plan.record(skip));
         if self.plan.walk().any(|step| !matches!(step, Step::Acknowledge)) {
             self.writing = Some((Ticket(u32::MAX), FINISH));
             plan.job(Task::Finish(0));
         }
     }
 
-    fn checkpoint(&self, out: &mut Records) {
-        self.layer.checkpoint(&mut |r| out.add(&r));
+    fn checkpoint(&self, out: &mut dyn Sink) {
+        self.layer.checkpoint(out);
         if self.dead {
             out.push(DEAD, []);
         }

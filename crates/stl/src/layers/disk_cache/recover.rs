@@ -1,7 +1,7 @@
 //! What survives a power cut: the records of the disk cache, and how a fresh layer is rebuilt from them.
 
 use super::{DiskCache, NativePart};
-use crate::{Cause, Endpoint, Plan, Record, TranslationLayer};
+use crate::{Cause, Endpoint, Plan, Record, Records, Sink, TranslationLayer};
 use smrlab_units::{Blocks, Lba};
 
 /// Units `words[0]` (counted over the host's space) and those behind it were appended to set `words[2] >> 32` at
@@ -43,9 +43,9 @@ impl DiskCache {
         Record { tag: APPEND, words }
     }
 
-    pub(super) fn replay(&mut self, records: &mut dyn Iterator<Item = Record>, plan: &mut Plan) {
+    pub(super) fn replay(&mut self, records: &Records, plan: &mut Plan) {
         let mut pending = None;
-        for Record { tag, words } in records {
+        for Record { tag, words } in records.changes() {
             let [a, b, c] = words;
             match tag {
                 APPEND => self.replay_append(a, b, c),
@@ -112,21 +112,21 @@ impl DiskCache {
         }
     }
 
-    pub(super) fn write_checkpoint(&self, out: &mut dyn FnMut(Record)) {
+    pub(super) fn write_checkpoint(&self, out: &mut dyn Sink) {
         let units = self.units();
         for (set, s) in self.sets.iter().enumerate() {
             for (key, position) in s.index.live() {
                 let (slot, unit) = ((u64::from(key) / units) as u32, u64::from(key) % units);
                 let native = self.homes.native(set, slot, &self.sets);
                 let place = ((set as u64) << 32) | u64::from(position);
-                out(Record { tag: APPEND, words: [native * units + unit, 1, place] });
+                out.push(APPEND, [native * units + unit, 1, place]);
             }
             if s.index.appended() > 0 {
-                out(Record { tag: TAKEN, words: [set as u64, u64::from(s.index.appended()), 0] });
+                out.push(TAKEN, [set as u64, u64::from(s.index.appended()), 0]);
             }
         }
         for run in self.discarded.runs() {
-            out(Record { tag: DISCARD, words: [run.start, run.end - run.start, 0] });
+            out.push(DISCARD, [run.start, run.end - run.start, 0]);
         }
     }
 }

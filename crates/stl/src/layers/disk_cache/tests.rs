@@ -273,9 +273,9 @@ fn a_scratch_band_that_is_being_overwritten_is_not_replayed() {
     let mut plan = Plan::new(true, true);
     let held = Record { tag: recover::SCRATCH_BAND, words: [0; 3] };
     let free = Record { tag: recover::SCRATCH_FREE, words: [0; 3] };
-    variants()[6]().recover(&mut [held, free].into_iter(), &mut plan);
+    variants()[6]().recover(&[held, free].into_iter().collect(), &mut plan);
     assert!(plan.ops().is_empty());
-    variants()[6]().recover(&mut [held, free, held].into_iter(), &mut plan);
+    variants()[6]().recover(&[held, free, held].into_iter().collect(), &mut plan);
     assert_eq!(plan.ops().len(), 2, "read the scratch band, write the native band");
 }
 

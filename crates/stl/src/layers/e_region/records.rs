@@ -1,9 +1,9 @@
 //! What survives a power cut: the ring, the places of regions and the cursor, as records that are applied by the same functions.
 
 use super::{Cursor, ERegion};
-use crate::Record;
 use crate::parts::extents::Extent;
 use crate::parts::ring::Ring;
+use crate::{Record, Sink};
 use std::ops::Range;
 
 records! {
@@ -109,20 +109,20 @@ impl ERegion {
         self.trim();
     }
 
-    pub(super) fn write_checkpoint(&self, out: &mut dyn FnMut(Record)) {
+    pub(super) fn write_checkpoint(&self, out: &mut dyn Sink) {
         self.live.checkpoint(out);
         let note = |tag, words| Record { tag, words };
-        out(note(RING, [self.ring.tail(), self.ring.used(), 0]));
+        out.add(&note(RING, [self.ring.tail(), self.ring.used(), 0]));
         for e in &self.tally.entries {
-            out(note(ENTRY, [e.lba, e.blocks.into(), e.at]));
+            out.add(&note(ENTRY, [e.lba, e.blocks.into(), e.at]));
         }
         let host = self.tally.in_region.len() as u64 * self.places.region;
         for e in self.cached.within(0..host) {
-            out(note(CACHED, [e.lba, e.blocks, e.at]));
+            out.add(&note(CACHED, [e.lba, e.blocks, e.at]));
         }
         for (region, &place) in self.place.iter().enumerate().filter(|(r, p)| *r != **p as usize) {
-            out(note(PLACE, [region as u64, u64::from(place), 0]));
+            out.add(&note(PLACE, [region as u64, u64::from(place), 0]));
         }
-        out(note(CURSOR, [self.cursor.region, self.cursor.done, u64::from(self.spare)]));
+        out.add(&note(CURSOR, [self.cursor.region, self.cursor.done, u64::from(self.spare)]));
     }
 }

@@ -1,7 +1,7 @@
 use super::*;
-use crate::BuildContext;
 use crate::parts::ring::Stretch;
 use crate::registry::build;
+use crate::{BuildContext, Records};
 use smrlab_disk::model;
 use smrlab_units::rng::Rng;
 use std::sync::Arc;
@@ -35,7 +35,7 @@ fn the_cursor_goes_in_the_order_of_positions_until_the_ring_is_empty() {
         plan.clear();
         layer.background(SimTime::ZERO, &mut plan);
         layer.background_end(StepEnd::Done);
-        order.extend(plan.records().iter().map(|r| r.1.words[0]));
+        order.extend(plan.records().iter().map(|r| r.word(0)));
     }
     order.dedup();
     assert!(order.is_sorted() && order.len() == 3, "{order:?}");
@@ -83,9 +83,9 @@ fn entries_count_the_blocks_that_are_needed_of_them() {
             wrapped += u64::from(entry.at + u64::from(entry.blocks) > 96);
             partly += u64::from(0 < entry.needed && entry.needed < entry.blocks);
         }
-        let (mut records, mut again) = (Vec::new(), new());
-        layer.checkpoint(&mut |record| records.push(record));
-        again.recover(&mut records.into_iter(), &mut plan);
+        let (mut records, mut again) = (Records::default(), new());
+        layer.checkpoint(&mut records);
+        again.recover(&records, &mut plan);
         assert_eq!(counts(&again), counts(&layer));
     }
     assert!(wrapped > 100 && partly > 1000, "{wrapped} {partly}");

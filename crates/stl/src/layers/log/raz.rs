@@ -9,7 +9,7 @@ use crate::parts::homes::Live;
 use crate::parts::rows::Rows;
 use crate::parts::slots::Slots;
 use crate::parts::units::{Fill, UnitSpan};
-use crate::{Cause, Counted, Dir, Endpoint, Plan, Record};
+use crate::{AnyRecord, Cause, Counted, Dir, Endpoint, Plan, Record, Sink};
 use smrlab_blockmap::BlockSet;
 use smrlab_disk::{BandId, DriveModel};
 use smrlab_units::{Blocks, Pba, counters};
@@ -130,12 +130,12 @@ impl Raz {
     }
 
     /// Its state as records; where units are is in the log's map.
-    pub(super) fn checkpoint(&self, out: &mut dyn FnMut(Record)) {
+    pub(super) fn checkpoint(&self, out: &mut dyn Sink) {
         // First, for what the hand passes counts as not written.
-        out(records::passed(self.hand));
-        self.free.checkpoint(&mut |r| out(records::of_places(r)));
+        out.add(&records::passed(self.hand));
+        self.free.checkpoint(&mut |r: AnyRecord<'_>| out.take(records::of_places(r)));
         for run in self.recent.runs() {
-            out(records::recent(&run));
+            out.add(&records::recent(&run));
         }
     }
 

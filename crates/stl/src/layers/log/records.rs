@@ -1,8 +1,8 @@
 //! What survives a power cut: every change of the log as a record, applied by the same functions.
 
 use super::{Band, BandState, LogLayer};
-use crate::Record;
 use crate::parts::units::UnitSpan;
+use crate::{Record, Sink};
 use smrlab_units::{Blocks, Lba, Pba};
 use std::ops::Range;
 
@@ -57,7 +57,7 @@ pub(super) fn recent_of(record: &Record) -> Option<Range<u64>> {
     (record.tag == RECENT).then_some(record.words[0]..record.words[1])
 }
 
-pub(super) fn of_places(record: Record) -> Record {
+pub(super) fn of_places<W>(record: Record<W>) -> Record<W> {
     Record { tag: record.tag | PLACES, ..record }
 }
 
@@ -173,17 +173,17 @@ impl LogLayer {
         }
     }
 
-    pub(super) fn write_checkpoint(&self, out: &mut dyn FnMut(Record)) {
-        out(Record { tag: CLOCK, words: [self.clock, 0, 0] });
+    pub(super) fn write_checkpoint(&self, out: &mut dyn Sink) {
+        out.push(CLOCK, [self.clock, 0, 0]);
         self.free.checkpoint(out);
         self.homes.checkpoint(out);
         for (i, b) in self.bands.iter().enumerate().filter(|(_, b)| b.state != BandState::Free) {
-            out(Record { tag: BAND, words: [i as u64, u64::from(b.head), b.stamp] });
+            out.push(BAND, [i as u64, u64::from(b.head), b.stamp]);
         }
         self.raz.iter().for_each(|raz| raz.checkpoint(out));
         self.window.iter().for_each(|window| window.checkpoint(out));
         for run in self.discarded.runs() {
-            out(discarded(Lba(run.start), Blocks(run.end - run.start)));
+            out.add(&discarded(Lba(run.start), Blocks(run.end - run.start)));
         }
     }
 }

@@ -8,7 +8,7 @@ use super::records::{
 };
 use super::{At, PersistentCache};
 use crate::parts::extents::Extent;
-use crate::{Cause, Endpoint, Piece, Plan, Record};
+use crate::{Cause, Endpoint, Piece, Plan, Record, Records, Sink};
 use smrlab_units::Blocks;
 
 fn pair(high: u64, low: u64) -> u64 {
@@ -30,9 +30,9 @@ const NOWHERE: u64 = u32::MAX as u64;
 const NONE: u64 = u64::MAX;
 
 impl PersistentCache {
-    pub(super) fn replay(&mut self, records: &mut dyn Iterator<Item = Record>, plan: &mut Plan) {
+    pub(super) fn replay(&mut self, records: &Records, plan: &mut Plan) {
         let mut going_home = false;
-        for r in records {
+        for r in records.changes::<Record>() {
             match r.tag {
                 HOME => going_home = true,
                 STEP => {
@@ -154,8 +154,8 @@ impl PersistentCache {
         Extent { lba: a, blocks, packet: (self.log.first + c) as u32, at }
     }
 
-    pub(super) fn write_checkpoint(&self, out: &mut dyn FnMut(Record)) {
-        let mut put = |tag, words| out(Record { tag, words });
+    pub(super) fn write_checkpoint(&self, out: &mut dyn Sink) {
+        let mut put = |tag, words| out.push(tag, words);
         let first = self.log.first;
         let state = pair(self.scratch_next as u64, self.scratch_tracks);
         put(STATE, [state, pair(self.read_last, self.since_journal), first]);

@@ -2,7 +2,7 @@
 
 use super::SBlockLayer;
 use super::blocks::SBlock;
-use crate::Record;
+use crate::{Record, Records, Sink};
 
 /// Blocks from LBA `words[0]` on were put at the head of their cache ring. The lower half of `words[1]` is their number;
 /// bits 32 to 47 and 48 to 63 say how many of the first and last are not the host's.
@@ -31,8 +31,8 @@ const COUNTED: u32 = 11;
 const GONE: u32 = 12;
 
 impl SBlockLayer {
-    pub(super) fn replay(&mut self, records: &mut dyn Iterator<Item = Record>) {
-        for Record { tag, words } in records {
+    pub(super) fn replay(&mut self, records: &Records) {
+        for Record { tag, words } in records.changes() {
             let [a, b, _] = words;
             let size = self.rules.size;
             if tag == DISCARD {
@@ -74,10 +74,10 @@ impl SBlockLayer {
         }
     }
 
-    pub(super) fn write_checkpoint(&self, out: &mut dyn FnMut(Record)) {
+    pub(super) fn write_checkpoint(&self, out: &mut dyn Sink) {
         let size = self.rules.size;
         for s in &self.sections {
-            let mut section = |tag, word| out(Record { tag, words: [s.first, word, 0] });
+            let mut section = |tag, word| out.push(tag, [s.first, word, 0]);
             if !s.slots.is_untouched() {
                 section(SLOTS, s.slots.ring.tail());
                 s.slots.owners().for_each(|o| section(SLOT, o.map_or(u64::MAX, u64::from)));
@@ -87,19 +87,17 @@ impl SBlockLayer {
             s.cache.contents(&mut |len, cached| match cached {
                 Some((x, offset, valid)) => {
                     let lba = (s.first + u64::from(x)) * size + offset;
-                    out(Record { tag: PUT, words: [lba, len, 0] });
-                    (0..len)
-                        .filter(|i| valid >> i & 1 == 0)
-                        .for_each(|i| out(Record { tag: GONE, words: [lba + i, 1, 0] }));
+                    out.push(PUT, [lba, len, 0]);
+                    (0..len).filter(|i| valid >> i & 1 == 0).for_each(|i| out.push(GONE, [lba + i, 1, 0]));
                 }
-                None => out(Record { tag: INVALID, words: [s.first, len, 0] }),
+                None => out.push(INVALID, [s.first, len, 0]),
             });
             if let Some(q) = &s.queue {
-                q.order(&mut |x| out(Record { tag: COUNTED, words: [s.first + u64::from(x), 0, 0] }));
+                q.order(&mut |x| out.push(COUNTED, [s.first + u64::from(x), 0, 0]));
             }
         }
         for run in self.discarded.runs() {
-            out(Record { tag: DISCARD, words: [run.start, run.end - run.start, 0] });
+            out.push(DISCARD, [run.start, run.end - run.start, 0]);
         }
     }
 }

@@ -1,4 +1,5 @@
 use super::*;
+use crate::Records;
 use crate::layers::test_medium::{Medium, Rig, drawn, request, same_after_checkpoint};
 use crate::parts::ring::Stretch;
 use smrlab_units::rng::Rng;
@@ -282,10 +283,10 @@ fn come_round(burst: u64) {
     rig.read_everything();
     let (mut layer, mut plan, mut other) = (make(), Plan::new(true, true), Plan::new(false, false));
     for _ in 0..10 {
-        let mut records = Vec::new();
-        layer.checkpoint(&mut |r| records.push(r));
+        let mut records = Records::default();
+        layer.checkpoint(&mut records);
         let mut recovered = make();
-        recovered.recover(&mut records.into_iter(), &mut plan);
+        recovered.recover(&records, &mut plan);
         for r in (0..2000).map(|step| drawn(&mut rng, step)) {
             for (layer, plan) in [(&mut layer, &mut plan), (&mut recovered, &mut other)] {
                 plan.clear();

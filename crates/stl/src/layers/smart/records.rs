@@ -1,7 +1,7 @@
 //! What survives a power cut: the row of each track, as records that are applied by the same functions.
 
 use super::Smart;
-use crate::Record;
+use crate::{Record, Sink};
 
 records! {
     /// Track `words[0]` was written to row `words[1]` for the first time, or was moved there by a gathering.
@@ -49,13 +49,13 @@ impl Smart {
         }
     }
 
-    pub(super) fn write_checkpoint(&self, out: &mut dyn FnMut(Record)) {
+    pub(super) fn write_checkpoint(&self, out: &mut dyn Sink) {
         self.live.checkpoint(out);
         for (rows, track) in self.owner.runs_in(0..self.rows.count()) {
-            out(placed(u64::from(track) - 1, rows.start));
+            out.add(&placed(u64::from(track) - 1, rows.start));
         }
         for pool in 0..self.space.pools() {
-            out(Record { tag: CURSOR, words: [pool as u64, self.space.pool(pool).cursor, 0] });
+            out.push(CURSOR, [pool as u64, self.space.pool(pool).cursor, 0]);
         }
     }
 }

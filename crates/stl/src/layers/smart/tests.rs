@@ -105,7 +105,7 @@ fn a_full_pool_gets_its_reserve_back() {
         0, 29, 22, 6, 7, 0, 10, 0, 23, 2, 31, 15, 17, 5, 13, 30, 34, 0, 12, 11, 8, 9,
     ];
     let placed = (0..).zip(owners).filter(|o| o.1 > 0).map(|(row, owner)| records::placed(owner - 1, row));
-    layer.recover(&mut placed.chain([records::moved(8, 49)]), &mut plan);
+    layer.recover(&placed.chain([records::moved(8, 49)]).collect(), &mut plan);
     assert_eq!(counted(&*layer, "free_tracks_to_write"), 10);
     write(&mut *layer, &mut plan, 17, 98);
     assert!(counted(&*layer, "free_tracks_to_write") >= 10);

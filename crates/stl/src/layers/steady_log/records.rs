@@ -1,7 +1,7 @@
 //! What survives a power cut: every change of the log as a record, applied by the same functions.
 
 use super::{BandState, HOST, SteadyLog, Victim};
-use crate::Record;
+use crate::{Record, Sink};
 use std::ops::Range;
 
 records! {
@@ -101,19 +101,19 @@ impl SteadyLog {
         }
     }
 
-    pub(super) fn write_checkpoint(&self, out: &mut dyn FnMut(Record)) {
+    pub(super) fn write_checkpoint(&self, out: &mut dyn Sink) {
         self.free.checkpoint(out);
         self.holdings.checkpoint(out);
         for (band, _) in self.ledger.states.iter().enumerate().filter(|(_, s)| **s != BandState::Free) {
             let head = self.heads.iter().position(|h| *h == Some(band as u32)).map_or(0, |head| head + 1);
-            out(Record { tag: BAND, words: [band as u64, head as u64, 0] });
+            out.push(BAND, [band as u64, head as u64, 0]);
         }
         if let Some(Victim { band, done, dead }) = self.victim {
-            out(Record { tag: VICTIM, words: [band.into(), done, dead.into()] });
+            out.push(VICTIM, [band.into(), done, dead.into()]);
         }
-        out(Record { tag: DEBT, words: [self.debt as u64, 0, 0] });
+        out.push(DEBT, [self.debt as u64, 0, 0]);
         for run in self.discarded.runs() {
-            out(discarded(&run));
+            out.add(&discarded(&run));
         }
     }
 }

@@ -1,8 +1,8 @@
 //! What survives a power cut: where each row is, as records that are applied by the same functions.
 
 use super::{Held, VirtualGuard};
-use crate::Record;
 use crate::parts::rows::Row;
+use crate::{Record, Sink};
 
 records! {
     /// Row `words[0]` went to slot `words[1]`, the next free one.
@@ -72,7 +72,7 @@ impl VirtualGuard {
         self.slot(row).is_some_and(|slot| self.held[slot as usize].is_some_and(|h| h.since == since))
     }
 
-    pub(super) fn write_checkpoint(&self, out: &mut dyn FnMut(Record)) {
+    pub(super) fn write_checkpoint(&self, out: &mut dyn Sink) {
         self.live.checkpoint(out);
         self.free.checkpoint(out);
         let mut held: Vec<(u64, Row, u64)> = Vec::new();
@@ -81,10 +81,10 @@ impl VirtualGuard {
         }
         held.sort_unstable();
         for (_, row, slot) in held {
-            out(Record { tag: HELD, words: [row.0, slot, 0] });
+            out.push(HELD, [row.0, slot, 0]);
         }
         if let Some(band) = self.cleaning {
-            out(cleaning(band));
+            out.add(&cleaning(band));
         }
     }
 }

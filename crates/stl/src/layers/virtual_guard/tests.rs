@@ -1,6 +1,6 @@
 use super::*;
 use crate::registry::build;
-use crate::{BuildContext, Plan};
+use crate::{BuildContext, Plan, Records};
 use smrlab_disk::model;
 use smrlab_units::rng::Rng;
 
@@ -99,7 +99,9 @@ fn a_checkpoint_knows_the_band_whose_cleaning_was_begun() {
     let band = layer.by_band.iter().position(|n| *n > 0).expect("a row of it is away") as u64;
     layer.apply(&records::cleaning(band));
     let mut again = concrete(Victim::Fullest);
-    layer.write_checkpoint(&mut |r| again.apply(&r));
+    let mut records = Records::default();
+    layer.write_checkpoint(&mut records);
+    records.changes().for_each(|r| again.apply(&r));
     assert_eq!((again.cleaning, &again.by_band), (Some(band), &layer.by_band));
 }
 

@@ -3,7 +3,7 @@
 use super::table::{Table, ZoneState, at_rest};
 use super::{STATE, condition, record};
 use crate::layers::persistent_cache::PersistentCache;
-use crate::{Counted, Facts, HostRequest, Plan, Record, Refusal, StepEnd, TranslationLayer};
+use crate::{Counted, Facts, HostRequest, Plan, Records, Refusal, Sink, StepEnd, TranslationLayer};
 use smrlab_units::{
     Blocks, Dir, HostOp, Lba, Pba, SimTime, Zone, ZoneAction, ZoneCondition, ZoneLimits, forward,
 };
@@ -115,9 +115,9 @@ impl TranslationLayer for HostAware {
     }
 
     /// Write pointers need no records of their own: they follow from those of the data.
-    fn recover(&mut self, records: &mut dyn Iterator<Item = Record>, plan: &mut Plan) {
+    fn recover(&mut self, records: &Records, plan: &mut Plan) {
         let table = &mut self.table;
-        let mut others = records.filter(|r| {
+        let others = records.changes().filter(|r| {
             if let Some(span) = PersistentCache::written_by(r) {
                 table.wrote_anywhere(Lba(span.start), Blocks(span.end - span.start));
             }
@@ -127,7 +127,7 @@ impl TranslationLayer for HostAware {
             }
             r.tag != STATE
         });
-        self.cache.recover(&mut others, plan);
+        self.cache.recover(&others.collect(), plan);
         let open: Vec<_> = self.table.used().filter(|(_, s)| s.condition.is_open()).collect();
         for (zone, state) in open {
             self.table.restore(zone, ZoneState { condition: at_rest(state), ..state });
@@ -139,8 +139,8 @@ impl TranslationLayer for HostAware {
         self.table.count_non_sequential(self.non_sequential.len() as u32, false);
     }
 
-    fn checkpoint(&self, out: &mut dyn FnMut(Record)) {
-        self.table.used().for_each(|(zone, state)| out(record(zone, state)));
+    fn checkpoint(&self, out: &mut dyn Sink) {
+        self.table.used().for_each(|(zone, state)| out.add(&record(zone, state)));
         self.cache.checkpoint(out);
     }
 
