@@ -296,6 +296,25 @@ impl Prefill {
 mod tests {
     use super::*;
 
+    /// 20 blocks are two units and a half one: what was asked for is written once, and nothing behind it, in any order.
+    #[test]
+    fn the_last_unit_ends_with_the_span() {
+        let drive = smrlab_disk::model::load("tiny", |_| Err(String::new())).unwrap();
+        let built =
+            smrlab_stl::build("cmr", &smrlab_stl::BuildContext::new(std::sync::Arc::new(drive))).unwrap();
+        for (order, expected) in [("random", vec![(0, 8), (8, 8), (16, 4)]), ("sequential", vec![(0, 20)])] {
+            let prefill = Prefill::parse(&format!("50%,order={order}"), Blocks(40), &built, 1).unwrap();
+            let mut written = Vec::new();
+            let note = |r: HostRequest| {
+                written.push((r.lba.0, r.blocks.0));
+                Ok(())
+            };
+            prefill.each((&BlockSet::new(), None), &Control::new(), note).unwrap();
+            written.sort_unstable();
+            assert_eq!(written, expected, "{order}");
+        }
+    }
+
     #[test]
     fn a_cache_with_a_limited_map_is_filled_by_entries() {
         let drive = smrlab_disk::model::load("modern-7200,capacity=64GB", |_| Err(String::new())).unwrap();

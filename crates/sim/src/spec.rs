@@ -331,7 +331,13 @@ mod tests {
             let spec = Spec::from_json(&format!(r#"{{"limit": {text}}}"#)).unwrap();
             assert_eq!(spec.limit, Some(100_000), "{text}");
         }
-        assert!(Spec::from_json(r#"{"limit": 1.5}"#).is_err());
+        for (text, n) in [("1e9", 1_000_000_000), ("8e15", 8_000_000_000_000_000)] {
+            assert_eq!(Spec::from_toml(&format!("limit = {text}")).unwrap().limit, Some(n), "{text}");
+        }
+        // Beyond what a real number says exactly, or no whole one.
+        for text in ["1.5", "9e15", "-1e3"] {
+            assert!(Spec::from_json(&format!(r#"{{"limit": {text}}}"#)).is_err(), "{text}");
+        }
     }
 
     #[test]

@@ -185,6 +185,43 @@ impl Factor {
 mod tests {
     use super::*;
 
+    /// Batches of requests a second apart, of which the third cannot be read.
+    struct Broken(u64);
+
+    impl TraceSource for Broken {
+        fn next_batch(&mut self, out: &mut Batch) -> Result<bool> {
+            out.clear();
+            self.0 += 1;
+            if self.0 == 3 {
+                return Err(TraceError::Nothing("the file is damaged there".to_owned()));
+            }
+            for second in [10, 11, 12].map(|n| n * self.0) {
+                let (arrival, lba) = (SimTime::from_ms(1000 * second), Lba(second));
+                let (op, fua) = (smrlab_units::HostOp::Read, false);
+                out.push(crate::Record { arrival, op, lba, blocks: 1, device: 0, stream: 0, fua });
+            }
+            Ok(true)
+        }
+    }
+
+    /// 10, 11, 12, 20, 22 and 24 s: what lies behind the batch in which a stretch or a limit ends is not looked at.
+    #[test]
+    fn nothing_is_read_behind_the_end() {
+        let until = |s: u64| Steps { until: SimTime::from_ms(1000 * s), ..Steps::default() };
+        let limit = |n| Steps { limit: Some(n), ..Steps::default() };
+        for (steps, rows) in [
+            (until(12), Some(2)),
+            (until(21), Some(4)),
+            (until(24), Some(5)),
+            (until(25), None),
+            (limit(6), Some(6)),
+            (limit(7), None),
+        ] {
+            let all = crate::read_all(&mut Pipeline::new(Broken(0), steps).unwrap());
+            assert_eq!(all.ok().map(|all| all.len()), rows);
+        }
+    }
+
     #[test]
     fn factors_are_exact_from_the_smallest_to_the_largest() {
         assert_eq!(Factor::new(2.0 / 3.0).times(SimTime(1_000_000)), Some(SimTime(666_667)));

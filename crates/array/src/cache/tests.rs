@@ -65,6 +65,25 @@ fn a_batch_is_destaged_in_the_order_of_its_pages() {
     assert_eq!(rig.begin(1, Work::Job(jobs[0])).0, [1, 0]);
 }
 
+/// Requests that reach over three pages: each is one hit or one miss.
+#[test]
+fn a_request_over_several_pages_hits_once() {
+    let mut rig = Rig::new(
+        "striped,disks=2,chunk=8blk,ssd_write=8blk,ssd_read=8blk,ssd_page=1blk,ssd_high=90%,ssd_low=80%",
+    );
+    let counts = |rig: &Rig| {
+        let counted = crate::counted(&*rig.array);
+        ["ssd_write_hits", "ssd_read_hits"].map(|name| counted.get(name).unwrap_or(0))
+    };
+    rig.write(4, 3);
+    assert_eq!(counts(&rig), [0, 0]);
+    rig.write(4, 3);
+    assert_eq!(counts(&rig), [1, 0]);
+    let read = HostRequest::new(HostOp::Read, Lba(4), Blocks(3));
+    assert_eq!(rig.begin(7, Work::Host(read)).0, [0, 1, 2]);
+    assert_eq!(counts(&rig), [1, 1]);
+}
+
 /// STOW's control destages from the low mark on: four groups of one page each, marks at two and six pages of eight.
 #[test]
 fn destaging_by_rate_begins_at_the_low_mark() {

@@ -427,6 +427,26 @@ mod tests {
         assert!(disks.target().is_none() && !disks.degraded());
     }
 
+    /// Of disk 1 nothing can be made any more: it is dead, and not whole, also for who hears that from records, and disk 3 has its turn. A
+    /// unit that was begun for disk 1 is none of it.
+    #[test]
+    fn a_disk_whose_rebuild_was_given_up_is_dead() {
+        let (mut disks, mut plan) = (Disks::new(4, 2, 1), MemberPlan::new(false));
+        [3, 1].into_iter().for_each(|d| disks.failed(MemberId(d), &mut plan));
+        [1, 3].into_iter().for_each(|d| disks.replace(MemberId(d), fresh, &mut plan));
+        assert_eq!(disks.begin(SimTime::ZERO, SimTime::ZERO), Some(0));
+        let begun = disks.changes();
+        disks.give_up(&mut plan);
+        disks.rebuilt(0, begun, &mut plan);
+        let mut again = Disks::new(4, 2, 1);
+        plan.records().iter().for_each(|r| _ = again.recover(r, fresh));
+        for disks in [disks, again] {
+            let health = [1, 3].map(|d| disks.health(MemberId(d)));
+            assert_eq!(health, [Health::Dead, Health::Rebuilding(0, 2)]);
+            assert_eq!((disks.target(), disks.degraded()), (Some(3), true));
+        }
+    }
+
     /// More deaths than parities: nothing is rebuilt.
     #[test]
     fn what_is_lost_is_not_rebuilt() {

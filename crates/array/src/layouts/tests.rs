@@ -1,7 +1,7 @@
 //! What all layouts do, work by work.
 
 use crate::plan::Outcome;
-use crate::{Array, ArrayContext, MemberId, MemberPlan, Phase, Ticket, Work, parse};
+use crate::{Array, ArrayContext, MemberId, MemberPlan, Phase, Records, Stop, Ticket, Work, parse};
 use smrlab_stl::{Cause, HostRequest, Refusal};
 use smrlab_units::{Blocks, HostOp, Lba, Zone, ZoneCondition, ZoneKind};
 
@@ -181,6 +181,84 @@ fn a_write_that_is_lost_with_its_drives_is_refused() {
     }
 }
 
+/// A flush goes to the disks that are alive, and is over when they have done it.
+#[test]
+fn a_flush_waits_for_the_disks_that_are_left() {
+    for (text, disks, dead) in [
+        ("mirror", 2, 1),
+        ("mirror,disks=4,copies=2", 4, 2),
+        ("raid5,disks=3,chunk=4blk", 3, 1),
+        ("raid6,disks=4,chunk=4blk", 4, 2),
+        ("dvs,disks=4,chunk=8blk,segment=4", 4, 1),
+    ] {
+        let mut array = array(text, &vec![960; disks]);
+        // Every second one: of pairs one each.
+        let dead: Vec<u32> = (0..dead).map(|i| 2 * i).collect();
+        dead.iter().for_each(|d| array.failed(MemberId(*d), &mut MemberPlan::new(true)));
+        let plan = start(&mut *array, host(HostOp::Flush, 0, 0));
+        let asked: Vec<_> = plan.ops().iter().map(|op| (op.request.op, op.member.0)).collect();
+        let left = (0..disks as u32).filter(|d| !dead.contains(d)).map(|d| (HostOp::Flush, d));
+        assert!(asked.iter().copied().eq(left), "{text}: {asked:?}");
+        assert_eq!(complete(&mut *array, false).outcomes(), [Outcome::Ended(Ticket(0))], "{text}");
+    }
+}
+
+/// After a loss of power a chunk is read from its first copy until its copies were made equal, then from each in turn.
+#[test]
+fn copies_in_doubt_are_not_read_in_turn() {
+    let mut mirror = array("mirror,chunk=8blk,reads=turns", &[480; 2]);
+    let mut plan = MemberPlan::new(true);
+    mirror.unclean(Stop::PowerLost, &mut plan);
+    let read = |mirror: &mut dyn Array, lba| {
+        let asked = start(mirror, host(HostOp::Read, lba, 8)).ops().iter().map(|op| op.member.0).collect();
+        complete(mirror, false);
+        asked
+    };
+    let reads = |mirror: &mut dyn Array, lba| {
+        (0..4).flat_map(|_| -> Vec<_> { read(mirror, lba) }).collect::<Vec<u32>>()
+    };
+    assert_eq!(reads(&mut *mirror, 0), [0; 4]);
+    mirror.wake(&mut plan);
+    let resync = plan.jobs()[0];
+    carry_out(&mut *mirror, Work::Job(resync));
+    let mut both = reads(&mut *mirror, 0);
+    both.sort_unstable();
+    assert_eq!((both, reads(&mut *mirror, 8)), (vec![0, 0, 1, 1], vec![0; 4]));
+}
+
+/// Chunks 1 and 2 are being written when a checkpoint is made: whoever begins with that makes their copies equal. Of a write that is over
+/// nothing is left to do.
+#[test]
+fn a_mirrors_checkpoint_says_what_is_being_written() {
+    let made = || array("mirror,chunk=8blk,intent=on", &[480; 2]);
+    let mut mirror = made();
+    carry_out(&mut *mirror, host(HostOp::Write, 80, 8));
+    start(&mut *mirror, host(HostOp::Write, 12, 10));
+    let mut kept = Records::default();
+    mirror.checkpoint(&mut kept);
+    let (mut again, mut plan) = (made(), MemberPlan::new(true));
+    again.recover(&kept, &mut plan);
+    let locked: Vec<_> = plan.jobs().iter().map(|job| again.locks(&Work::Job(*job)).stripes).collect();
+    assert_eq!(locked, [1..2, 2..3]);
+    for job in plan.jobs().to_vec() {
+        let asked = carry_out(&mut *again, Work::Job(job));
+        assert_eq!(asked, [(HostOp::Read, Cause::Parity), (HostOp::Write, Cause::Parity)]);
+    }
+}
+
+/// Each zone in reserve is one that the host does not see.
+#[test]
+fn zones_in_reserve_are_not_the_hosts() {
+    let zones = [zones()];
+    let host = |reserved: u64| {
+        let context = ArrayContext::new(&[Blocks(60 * 64)]).zoned(&zones);
+        let built = parse(&format!("dm-zoned,reserved={reserved}")).unwrap().build(&context).unwrap();
+        built.array.host_blocks().0
+    };
+    assert_eq!([host(1) - host(3), host(3) - host(10)], [2 * 64, 7 * 64]);
+    assert!(host(1) < 59 * 64, "its own tables take some, too");
+}
+
 /// With no disk that answers a flush has nobody to wait for: it is refused.
 #[test]
 fn a_flush_that_no_disk_can_do_is_refused() {
@@ -193,10 +271,8 @@ fn a_flush_that_no_disk_can_do_is_refused() {
     }
 }
 
-/// A write to a drive with zones got nothing, or it did and the drive died before that was known: it is refused, and not acknowledged
-/// and lost; and so is all that comes after a death.
-#[test]
-fn a_write_to_zones_that_cannot_be_kept_is_refused() {
+/// 20 zones that take any write and 40 that are written in order, of 64 blocks.
+fn zones() -> Vec<Zone> {
     let zone = |at: u64| {
         let (start, kind) =
             (Lba(at * 64), [ZoneKind::SequentialRequired, ZoneKind::Conventional][usize::from(at < 20)]);
@@ -204,7 +280,14 @@ fn a_write_to_zones_that_cannot_be_kept_is_refused() {
         let pointer = (at >= 20).then_some(start);
         Zone { start, blocks: Blocks(64), kind, condition, pointer, non_sequential: false }
     };
-    let zones = [(0..60).map(zone).collect::<Vec<_>>()];
+    (0..60).map(zone).collect()
+}
+
+/// A write to a drive with zones got nothing, or it did and the drive died before that was known: it is refused, and not acknowledged
+/// and lost; and so is all that comes after a death.
+#[test]
+fn a_write_to_zones_that_cannot_be_kept_is_refused() {
+    let zones = [zones()];
     for text in ["zone-log", "dm-zoned,reserved=1"] {
         for (lost, dies) in [(true, false), (false, true), (true, true)] {
             let context = ArrayContext::new(&[Blocks(60 * 64)]).zoned(&zones);

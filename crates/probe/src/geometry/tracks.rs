@@ -239,6 +239,23 @@ mod tests {
         assert_eq!([at(50), at(51), at(100), at(0)], [Some(50), Some(50), None, None]);
     }
 
+    /// Tracks of 50 blocks of which the last is cut. A jump of the angle within two hundredths of a revolution of one that is known is that
+    /// one; another is measured.
+    #[test]
+    fn a_jump_that_is_like_a_known_one_is_that_one() {
+        let known = Jumps(vec![0.3, 0.2]);
+        for (skew, jump) in [(0.2, 0.2), (0.185, 0.2), (0.215, 0.2), (0.175, 0.175), (0.225, 0.225)] {
+            let mut target = Fake::new(980, |_, lba, _, now| {
+                passes((lba / 50) as f64 * skew + (lba % 50 + 1) as f64 / 50.0, now)
+            });
+            let mut quiet = Quiet;
+            let mut dial = Dial::new(&mut target, &mut quiet);
+            dial.set_period(TURN as f64, 0.0);
+            let found = boundary_after(&mut dial, 100, 50.0, 980, &known).unwrap().unwrap();
+            assert!(found.lba == 150 && (found.jump - jump).abs() < 1e-6, "{skew}: {found:?}");
+        }
+    }
+
     /// Blocks one behind the other, from the shortest tracks of which a step is less than half a revolution.
     #[test]
     fn a_revolution_has_as_many_blocks_as_pass_in_it() {

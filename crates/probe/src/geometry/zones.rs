@@ -342,13 +342,13 @@ mod tests {
         assert_eq!(full_track(&seen[..2], 4).map(length), Some(513));
     }
 
-    /// Tracks of 100 blocks on which one sector is spare, and on which none is.
     /// A slipped sector in 256 tracks, and two more.
     #[test]
     fn slipped_sectors_are_looked_for_the_further_the_wider() {
         assert_eq!([1, 255, 256, 2560].map(slip_window), [2, 2, 3, 12]);
     }
 
+    /// Tracks of 100 blocks on which one or two sectors are spare, and on which none is.
     #[test]
     fn a_spare_sector_is_seen() {
         for sectors in [100, 101, 102] {
@@ -358,6 +358,28 @@ mod tests {
             let mut dial = Dial::new(&mut target, &mut quiet);
             dial.set_period(TURN as f64, 0.0);
             assert_eq!(full_turn(&mut dial, 500, 600, &TURNS).unwrap().round(), f64::from(sectors));
+        }
+    }
+
+    /// Ten tracks of 100 blocks and some of 90 with a skew of 0.2, of which the last one is cut: after a block, in the middle, before its last.
+    #[test]
+    fn a_last_track_that_is_cut_is_a_track() {
+        for (whole, cut) in [(5, 1), (5, 45), (5, 89), (1, 40), (8, 0)] {
+            let blocks = 1000 + 90 * whole + cut;
+            let angle = |lba: u64| match lba {
+                ..1000 => 0.2 * (lba / 100) as f64 + (lba % 100 + 1) as f64 / 100.0,
+                _ => 0.2 * (10 + (lba - 1000) / 90) as f64 + ((lba - 1000) % 90 + 1) as f64 / 90.0,
+            };
+            let mut target = Fake::new(blocks, |_, lba, _, now| passes(angle(lba), now));
+            let mut quiet = Quiet;
+            let mut dial = Dial::new(&mut target, &mut quiet);
+            dial.set_period(TURN as f64, 0.0);
+            let mut finder = Finder::new(&mut dial, &[], false).unwrap();
+            while finder.next(&mut dial).unwrap() {}
+            let seen: Vec<_> =
+                finder.zones().iter().map(|z| (z.first_lba, z.usable, z.tracks, z.blocks)).collect();
+            let tracks = whole + u64::from(cut > 0);
+            assert_eq!(seen, [(0, 100, 10, 1000), (1000, 90, tracks, blocks - 1000)], "{whole} and {cut}");
         }
     }
 

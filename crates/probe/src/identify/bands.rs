@@ -216,14 +216,15 @@ fn doubling(dial: &mut Dial<'_>, start: u64, one: f64) -> Result<Option<u64>> {
         let own = (to - from) as f64 / 1000.0;
         Ok(write(dial, from, to - from)? > 1.6 * one + own.min(0.2 * one))
     };
-    let mut step = 64;
+    let (mut lo, mut step) = (start, 64);
     while !costly(dial, start, (start + step).min(end))? {
+        lo = start + step;
         step *= 2;
         if step > MOST || start + step > end {
             return Ok(None);
         }
     }
-    let (mut lo, mut hi) = (start + step / 2, start + step);
+    let mut hi = start + step;
     while hi - lo > 1 {
         let mid = lo + (hi - lo) / 2;
         if costly(dial, start, mid)? { hi = mid } else { lo = mid }

@@ -25,7 +25,7 @@ use crate::geometry::rotation;
 use crate::target::TimedTarget;
 use crate::watch::Watch;
 use bands::View;
-use fill::{Fill, Filling};
+use fill::Fill;
 use moved::{Places, SMALL};
 use pausing::Pausing;
 use serde::{Deserialize, Serialize};
@@ -244,11 +244,7 @@ fn cached(
     })?;
     let lazy = known.found.cleaning == Some(Cleaning::Lazy);
     known.once(Stage::Fill, keep, |known| {
-        let held = if lazy { known.written } else { 0 };
-        if !lazy {
-            // What an earlier sitting wrote went home meanwhile.
-            known.filling = Filling::default();
-        }
+        let held = known.held(lazy);
         let mut fill = Fill::new(dial.blocks(), places, &mut known.filling);
         known.found.cache_size = fill.until_it_breaks(dial, held, &mut known.found.evidence)?;
         Ok(())

@@ -79,6 +79,16 @@ impl Sittings {
         Ok(places)
     }
 
+    /// Small pieces that a cache holds before it is filled. Where idle time cleans it these went home, as what an earlier sitting filled it
+    /// with, which is forgotten; where it is cleaned only for want of room both count.
+    pub(super) fn held(&mut self, lazy: bool) -> u64 {
+        if lazy {
+            return self.written;
+        }
+        self.filling = Filling::default();
+        0
+    }
+
     /// Does a stage that is not done; what an unfinished one had noted is dropped.
     pub(super) fn once(
         &mut self,
@@ -135,6 +145,19 @@ mod tests {
         let off = crate::stats::wrap(third.native(3).1 - second.native(3).1 - 0.2);
         assert!(third.native(3).0 == second.native(3).0 && off.abs() < 1e-6, "{off}");
         assert_eq!(known.found.evidence.len(), 1, "the last look counts");
+    }
+
+    /// A cache that was half full when the last sitting ended.
+    #[test]
+    fn what_idle_time_cleaned_is_not_held() {
+        let half: Filling = serde_json::from_str(
+            r#"{"next": 3, "times": [1.0], "broke": null, "usual": 2.0, "steady": 0.0}"#,
+        )
+        .unwrap();
+        for (lazy, held, filling) in [(true, 96, half.clone()), (false, 0, Filling::default())] {
+            let mut known = Sittings { written: 96, filling: half.clone(), ..Sittings::new(64) };
+            assert_eq!((known.held(lazy), known.filling), (held, filling));
+        }
     }
 
     /// A stage is done once; what one that failed had noted is dropped, and it is begun again.

@@ -264,6 +264,18 @@ mod tests {
         );
     }
 
+    /// An ATA disk of which nothing is on has nothing to be switched, though a page that the host's driver makes up says otherwise.
+    #[test]
+    fn an_ata_disk_with_nothing_on_is_left_alone() {
+        let told = RefCell::new(Vec::new());
+        let identify = Some(words(&[(82, 0x0060), (83, 0x4000), (85, 0), (87, 0x4000)]));
+        let fake = Fake { identify, page: Some(page()), told: Some(&told), ..Fake::default() };
+        let caching = Caching::switch_off(fake, false);
+        assert!(caching.said().starts_with("off already, or without a switch (ATA"), "{}", caching.said());
+        drop(caching);
+        assert!(told.borrow().is_empty());
+    }
+
     #[test]
     fn a_scsi_disk_by_its_caching_page() {
         for (fixed, byte_2, byte_12, names) in [

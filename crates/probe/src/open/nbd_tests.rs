@@ -143,6 +143,15 @@ fn a_read_only_export_is_only_read() {
     assert_eq!(server.join().unwrap().iter().map(|asked| asked.0).collect::<Vec<_>>(), [0, 2]);
 }
 
+const ZONE: Zone = Zone {
+    start: Lba(0),
+    blocks: Blocks(512),
+    kind: ZoneKind::SequentialRequired,
+    condition: ZoneCondition::Empty,
+    pointer: Some(Lba(0)),
+    non_sequential: false,
+};
+
 /// An error of the server's is the device's; not where the drive behind it said that it has zones, which refuse what does not fit.
 /// The next request is answered as ever.
 #[test]
@@ -153,16 +162,8 @@ fn an_error_is_the_devices_but_where_zones_refuse() {
     assert!(failed(&mut nbd).gone);
     access(&mut nbd, Dir::Read, 8, 8).unwrap();
     assert_eq!(nbd.zone(), None);
-    let zone = Zone {
-        start: Lba(0),
-        blocks: Blocks(512),
-        kind: ZoneKind::SequentialRequired,
-        condition: ZoneCondition::Empty,
-        pointer: Some(Lba(0)),
-        non_sequential: false,
-    };
-    nbd.reports(zone);
-    assert_eq!(nbd.zone(), Some(zone));
+    nbd.reports(ZONE);
+    assert_eq!(nbd.zone(), Some(ZONE));
     assert!(!failed(&mut nbd).gone);
     access(&mut nbd, Dir::Read, 8, 8).unwrap();
     drop(nbd);
@@ -187,10 +188,13 @@ fn what_a_server_does_wrong_is_said() {
     assert!(e.what.ends_with("the server's reply is not NBD") && !e.gone, "{}", e.what);
     drop(nbd);
     server.join().unwrap();
-    let (client, server) = connected(Says { requests: 1, ..GOOD });
-    let mut nbd = client.unwrap();
-    access(&mut nbd, Dir::Read, 0, 8).unwrap();
-    server.join().unwrap();
-    let e = access(&mut nbd, Dir::Read, 0, 8).unwrap_err();
-    assert!(e.what.ends_with("the server ended the connection") && e.gone, "{}", e.what);
+    for (zone, dir) in [(None, Dir::Read), (None, Dir::Write), (Some(ZONE), Dir::Write)] {
+        let (client, server) = connected(Says { requests: 1, ..GOOD });
+        let mut nbd = client.unwrap();
+        zone.into_iter().for_each(|zone| nbd.reports(zone));
+        access(&mut nbd, dir, 0, 8).unwrap();
+        server.join().unwrap();
+        let e = access(&mut nbd, dir, 0, 8).unwrap_err();
+        assert!(e.what.ends_with("the server ended the connection") && e.gone, "{}", e.what);
+    }
 }

@@ -151,10 +151,13 @@ mod tests {
             asked(&mut disk);
             assert_eq!(disk.sent.iter().filter(|cdb| cdb[..2] == [0x85, 0x09]).count(), reads, "{at:?}");
         }
-        // A bridge of before SPC-2 is not asked for vital product data.
-        let mut old = Fake { answers: vec![described(0, 2)], ..Fake::default() };
-        assert_eq!(asked(&mut old).keys().collect::<Vec<_>>(), ["inquiry"]);
-        assert!(old.sent.iter().all(|cdb| cdb[..2] != [0x12, 1]));
+        // A bridge of before SPC-2 is not asked for vital product data, one of SPC-2 is.
+        for (version, vital) in [(2, 0), (3, 0), (4, 1), (5, 1)] {
+            let mut bridge = Fake { answers: vec![described(0, version)], ..Fake::default() };
+            assert_eq!(asked(&mut bridge).keys().collect::<Vec<_>>(), ["inquiry"]);
+            let found = bridge.sent.iter().filter(|cdb| cdb[..2] == [0x12, 1]).count();
+            assert_eq!(found, vital, "version {version}");
+        }
         // What takes no commands is asked once.
         let mut none = Fake::default();
         assert!(asked(&mut none).is_empty());

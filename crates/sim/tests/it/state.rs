@@ -1,6 +1,7 @@
 //! A run in two parts, with the drive's state carried over in a file, is the run in one.
 
 use serde_json::Value;
+use smrlab_array::ArrayState;
 use smrlab_sim::{Control, RunError, Spec, run};
 use std::path::PathBuf;
 
@@ -150,6 +151,11 @@ fn an_aged_array_can_lose_a_disk_and_another_array_is_refused() {
     assert!(e.contains("here disks=5: give disks=4"), "{e}");
     assert!(says("single", "cmr").contains("here array=single"), "{}", says("single", "cmr"));
     assert!(says("raid5,disks=4", "rmw").contains("give layer=cmr"), "{}", says("raid5,disks=4", "rmw"));
+    // One whose third disk is another's.
+    let mut mixed = ArrayState::decode(&std::fs::read(&file).unwrap()).unwrap();
+    mixed.members[2].layer = "rmw".to_owned();
+    std::fs::write(&file, mixed.encode().unwrap()).unwrap();
+    assert!(says("raid5,disks=4", "cmr").contains("give layer=rmw"), "{}", says("raid5,disks=4", "cmr"));
 }
 
 /// Layers that append go on at time 0 exactly where they ended.

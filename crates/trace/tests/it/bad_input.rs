@@ -92,7 +92,9 @@ fn tolerated_lines_are_counted_and_the_next_is_an_error() {
     let mut s = open(&format!("{path}:spc,skip_bad=2"), &OpenContext::default()).unwrap();
     assert_eq!((read_all(&mut s).unwrap().len(), s.skipped()), (4, 2));
     let context = OpenContext { skip_bad: 2, ..OpenContext::default() };
-    assert_eq!(read_all(&mut open(&path, &context).unwrap()).unwrap().len(), 4);
+    for target in [path.clone(), format!("{path}:spc"), format!("{path}:spc,start=zero")] {
+        assert_eq!(read_all(&mut open(&target, &context).unwrap()).unwrap().len(), 4, "{target}");
+    }
     let target = format!("{path}:spc,skip_bad=1");
     says(&target, &["line 5"]);
     let e = open(&target, &context).and_then(|mut s| read_all(&mut s)).unwrap_err();

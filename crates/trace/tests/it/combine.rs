@@ -124,8 +124,9 @@ fn traces_follow_each_other() {
     // Each directory has an origin of its own.
     let later = folder("later");
     std::fs::write(later.join("a.csv"), line("a", 1000, 0) + &line("a", 1051, 512)).unwrap();
+    std::fs::write(later.join("b.csv"), line("b", 1030, 0)).unwrap();
     let chain = rows(&[dir.to_str().unwrap(), later.to_str().unwrap()], Mix::Chain(SimTime::from_ms(1000)));
-    assert_eq!(seconds(&chain), [0, 50, 51, 52, 103]);
+    assert_eq!(seconds(&chain), [0, 50, 51, 52, 82, 103]);
     for (text, mix) in [
         ("time", Mix::ByTime),
         ("chain,gap=1s", Mix::Chain(SimTime::from_ms(1000))),
@@ -208,6 +209,15 @@ fn archives_with_one_trace_are_read_and_others_say_what_to_do() {
         std::fs::write(&path, bytes).unwrap();
         refused(path.to_str().unwrap(), &["archive of 2 files (a.csv, b.csv)", "unpack it", "folder"]);
     }
+    // What a packer says of a file that it encrypts: bit 0 of its flags, before the file and in the list at the end.
+    let mut bytes = zipped(&[("t.csv", text.as_bytes())], zip::CompressionMethod::Stored);
+    for (signature, flags) in [(b"PK\x03\x04", 6), (b"PK\x01\x02", 8)] {
+        let at = bytes.windows(4).position(|w| w == signature).unwrap();
+        bytes[at + flags] |= 1;
+    }
+    let path = dir.join("secret.zip");
+    std::fs::write(&path, bytes).unwrap();
+    refused(path.to_str().unwrap(), &["secret.zip", "the archive is encrypted: unpack it"]);
     refused(&format!("{}/no-such-*.csv", dir.display()), &["no file has such a name"]);
     refused(folder("nothing").to_str().unwrap(), &["no file in this directory"]);
 }
@@ -242,4 +252,11 @@ fn files_without_a_request_are_left_out_but_not_all_of_them() {
         assert_eq!((all.lba[0].0, all.lba[1].0, all.len()), (8, 16, 2));
     }
     refused(&of("none", [head, head]), &["none", "the trace is empty"]);
+    // Where the format is given that is found out when it is read.
+    let given = |name: &str, texts| of(name, texts) + ":msr";
+    let good = line("a", 1, 0) + &line("a", 2, 512);
+    for texts in [["\n\n", &good], [&good, "\n\n"]] {
+        assert_eq!(seconds(&rows(&[&given("some-given", texts)], Mix::ByTime)), [0, 1]);
+    }
+    refused(&given("none-given", ["\n", "\n\n"]), &["none-given", "the trace is empty"]);
 }

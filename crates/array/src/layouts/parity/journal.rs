@@ -284,6 +284,33 @@ mod tests {
         assert_eq!(asked, [(64, 0, false), (0, 3 * 64, true), (6, 0, true), (0, 3 * 6, true)]);
     }
 
+    /// A row is in the journal when the server is cut; then disk 1 dies. The others get what the journal holds.
+    #[test]
+    fn a_journal_is_replayed_to_the_disks_that_are_left() {
+        let chosen = parse("raid5,disks=3,chunk=2blk,journal=on").unwrap();
+        let made = || chosen.build(&ArrayContext::new(&[Blocks(96); 3])).unwrap().array;
+        let (mut array, mut plan) = (made(), MemberPlan::new(true));
+        let phase = crate::Phase { ticket: Ticket(0), lost: false, untaken: None, busy: false };
+        array.start(Ticket(0), &Work::Host(HostRequest::new(HostOp::Write, Lba(0), Blocks(4))), &mut plan);
+        array.complete(phase, &mut plan);
+        let kept = plan.records().clone();
+        for dead in [None, Some(1)] {
+            let (mut array, mut plan) = (made(), MemberPlan::new(true));
+            array.recover(&kept, &mut plan);
+            let job = plan.jobs()[0];
+            dead.into_iter().for_each(|disk| array.failed(MemberId(disk), &mut MemberPlan::new(true)));
+            let mut plan = MemberPlan::new(true);
+            array.start(Ticket(1), &Work::Job(job), &mut plan);
+            assert_eq!(plan.ops().iter().map(|op| op.member.0).collect::<Vec<_>>(), [3]);
+            let mut plan = MemberPlan::new(true);
+            array.complete(crate::Phase { ticket: Ticket(1), ..phase }, &mut plan);
+            let mut written: Vec<_> = plan.ops().iter().map(|op| op.member.0).collect();
+            written.sort_unstable();
+            let expected: Vec<u32> = (0..3).filter(|disk| dead != Some(*disk)).collect();
+            assert_eq!(written, expected, "{dead:?}");
+        }
+    }
+
     #[test]
     fn what_is_kept_comes_back() {
         for parities in [0, 1, 2, 3] {

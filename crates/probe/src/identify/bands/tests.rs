@@ -38,6 +38,35 @@ fn writes_that_cost_alike_rewrite_whole_bands() {
     assert_eq!(in_bands(|lba, n| whole(lba, n, 0.06)).filter(|b| b.spread == 1.0), None);
 }
 
+/// The search begins at so many blocks before the end of a band: that is found as exactly as one that is far away.
+#[test]
+fn a_band_that_ends_at_once_is_as_long_as_others() {
+    for before in [4, 10, 24, 33, 40, 63, 64, 65, 1000] {
+        let found = on(
+            1 << 20,
+            |lba, n| whole(lba, n, 0.0),
+            |dial| in_place(dial, 104_000 - 8 - before, &mut Vec::new()).unwrap().unwrap(),
+        );
+        assert_eq!((found.blocks, found.end % 4000), (4000, 0), "{before} blocks before");
+    }
+}
+
+/// Tracks of 4 blocks, 10 of them in a band: it is shorter than the first stretch that is written over.
+#[test]
+fn a_band_may_be_shorter_than_the_first_look() {
+    let turns = |lba: u64, n: u64| 21.0 * ((lba + n - 1) / 40 - lba / 40 + 1) as f64;
+    let mut target = Fake::new(1 << 20, |dir, lba, n, now| match dir {
+        Dir::Read => passes((lba + n) as f64 / 4.0, now),
+        Dir::Write => now + (turns(lba, n) * TURN as f64) as u64,
+    });
+    let mut quiet = Quiet;
+    let mut dial = Dial::new(&mut target, &mut quiet);
+    dial.set_period(TURN as f64, 0.0);
+    for before in [12, 20, 39] {
+        assert_eq!(doubling(&mut dial, 4000 - before, 21.0), Ok(Some(4000)), "{before} blocks before");
+    }
+}
+
 /// Nine of twelve writes along the drive are enough to say that they cost alike; eight are not.
 #[test]
 fn a_quarter_of_the_writes_may_cost_something_else() {
