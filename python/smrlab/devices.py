@@ -20,6 +20,8 @@ from .stores import Progress, copy_store, delete_store
 
 # How long clients have to leave by themselves when a server is stopped.
 DRAIN_S = 5.0
+# How long initiators of iSCSI have to log out, in whole seconds.
+LOGOUT_S = 3
 # Events of a server that died that are shown.
 LAST = 5
 
@@ -142,7 +144,7 @@ class Device(Server):
         """Ends the server in good order.
 
         Connected clients of NBD have a few seconds to leave; then, or at once with `force`, what they sent is answered
-        and their connections are closed. Sessions of iSCSI are closed at once.
+        and their connections are closed. Initiators of iSCSI are asked to log out, and have a few seconds, too.
         """
         if (pid := self.pid()) is None:
             raise InputError(f"{self.name} is not being served")
@@ -153,11 +155,14 @@ class Device(Server):
             attached.detach(self)
         for directory in held:
             self.unmount(directory)
+        if self.iscsi():
+            closed = self.ask("logout", seconds=0 if force else LOGOUT_S)["closed"]
+            if closed and not force:
+                say(f"{self.name}: iSCSI sessions that did not end in {LOGOUT_S} s, and were closed: {closed}")
         clients = self.clients()
         os.kill(pid, signal.SIGTERM)
         if clients and not force:
-            iscsi = ", iSCSI at once; initiators log in again after device start" if self.iscsi() else ""
-            say(f"{self.name}: connected: {', '.join(clients)}; closed in {DRAIN_S:.0f} s (--force: at once){iscsi}")
+            say(f"{self.name}: connected: {', '.join(clients)}; closed in {DRAIN_S:.0f} s (--force: at once)")
         if not (clients and force) and self._gone(pid, DRAIN_S):
             return
         with contextlib.suppress(OSError, InputError, MissingError):

@@ -5,13 +5,18 @@ from __future__ import annotations
 import re
 import socket
 import subprocess
+import threading
+import time
 from collections import Counter
 from pathlib import Path
 
 import pytest
+from initiator import ASYNC, CHECK_CONDITION, GOOD, Initiator
+from nbdclient import FLUSH, READ, WRITE, ZERO, Client
 from served import Make, need, run
 from test_surfaces import free_port
 
+from smrlab import devices
 from smrlab.devices import Device
 from smrlab.errors import InputError
 
@@ -131,3 +136,75 @@ def test_a_file_of_secrets_that_others_can_read_is_refused(make: Make, tmp_path:
     secrets.chmod(0o644)
     with pytest.raises(InputError, match="chmod 600"):
         serve(make, layer="s-block", chap=str(secrets))
+
+
+def target(device: Device) -> str:
+    return f"iqn.2026-01.smrlab:{device.name}"
+
+
+@pytest.mark.timed
+def test_a_device_that_is_stopped_asks_its_initiators_to_log_out(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One logs out at once, the other never: it is closed when its time is over, and said."""
+    monkeypatch.setattr(devices, "LOGOUT_S", 2)
+    device, port = serve(make, layer="cmr")
+    for stays in (False, True):
+        said: list[str] = []
+        with Initiator(port, target(device)) as one, Initiator(port, target(device), "iqn.other") as other:
+            began = time.monotonic()
+            stopping = threading.Thread(target=device.stop, kwargs={"say": said.append})
+            stopping.start()
+            for each in (one, other):
+                asked = each.take()
+                assert (asked.opcode, asked.header[36], asked.header[38:44]) == (ASYNC, 1, bytes([0, 0, 0, 0, 0, 2]))
+            one.log_out()
+            if stays:
+                assert other.take().header[36] == 3
+                with pytest.raises(ConnectionError):
+                    other.take()
+            else:
+                other.log_out()
+            stopping.join()
+            took = time.monotonic() - began
+        assert not device.running()
+        if stays:
+            assert took >= 2
+            assert said == [f"{device.name}: iSCSI sessions that did not end in 2 s, and were closed: 1"]
+        else:
+            assert (took < 2, said) == (True, [])
+            device.start()
+    device.start()
+    with Initiator(port, target(device)) as one:
+        device.stop(force=True, say=said.append)
+        assert one.take().header[36] == 3
+        assert len(said) == 1
+
+
+def test_others_are_refused_while_a_disk_is_formatted(make: Make) -> None:
+    """Clients of the NBD socket get EIO until it is over, and then what the format left: they neither wait nor read what is half of both."""
+    device, port = serve(make, layer="cmr", size=64 << 20)
+    text = b"x" * 4096
+    sense = bytes([0x03, 0, 0, 0, 18, 0])
+    with Client(device.socket()) as client, Initiator(port, target(device)) as host:
+        assert client.ask(WRITE, 0, 4096, text)[0] == 0
+        assert client.ask(WRITE, 32 << 20, 4096, text)[0] == 0
+        device.ask("inject", slow_ns=1_500_000_000)
+        # FORMAT UNIT with a short list: IMMED.
+        host.send(0x01, bytes([0, 0x02, 0, 0]), flags=0xA0, expected=4, cdb=bytes([0x04, 0x10, 0, 0, 0, 0]))
+        assert host.take().header[3] == GOOD
+        began = time.monotonic()
+        refused = [client.ask(READ, 0, 4096)[0], client.ask(WRITE, 0, 4096, text)[0], client.ask(FLUSH, 0, 0)[0]]
+        refused.append(client.ask(ZERO, 0, 4096)[0])
+        assert refused == [5, 5, 5, 5]
+        status, told = host.ask(bytes(6))
+        assert (status, told[2], told[12:14]) == (CHECK_CONDITION, 2, b"\x04\x04")
+        assert time.monotonic() - began < 1, "nobody waits"
+        while host.ask(sense, 18)[1][12:14] == b"\x04\x04":
+            time.sleep(0.05)
+        assert host.ask(sense, 18)[1][2] == 0
+        device.ask("inject", clear=True)
+        for at in (0, 32 << 20):
+            assert client.ask(READ, at, 4096) == (0, bytes(4096))
+        assert client.ask(WRITE, 0, 4096, text)[0] == 0
+        assert client.ask(READ, 0, 4096) == (0, text)

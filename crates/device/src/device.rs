@@ -1,5 +1,7 @@
 //! The device that surfaces serve: bytes in, bytes out, errors with an errno.
 
+mod erase;
+
 use crate::arrayed::Arrayed;
 use crate::capture::Recorder;
 use crate::clock::{Call, ModelClock};
@@ -20,7 +22,7 @@ use smrlab_units::{
 };
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 /// Largest transfer in bytes (nbdkit's own limit).
 pub const MOST: u32 = 64 << 20;
@@ -36,6 +38,8 @@ pub struct Device {
     pub events: Arc<Events>,
     responses: Responses,
     blocks: u64,
+    /// See [`erase`](Self::erase).
+    erased: AtomicBool,
 }
 
 impl Device {
@@ -70,6 +74,7 @@ impl Device {
             clock,
             engine,
             blocks,
+            erased: AtomicBool::new(false),
             counters: Counters::default(),
             events,
         }))
@@ -134,6 +139,13 @@ impl Device {
     /// first that it concerns.
     #[inline]
     fn command(&self, block: u64, act: impl FnOnce(Call<'_>) -> Result<SimTime>) -> Result<()> {
+        self.noted(self.usable(), block)?;
+        self.carry_out(block, act)
+    }
+
+    /// The same, whatever happens to the device.
+    #[inline]
+    fn carry_out(&self, block: u64, act: impl FnOnce(Call<'_>) -> Result<SimTime>) -> Result<()> {
         let call = self.clock.call();
         let ack = self.noted(act(call), block)?;
         self.clock.wait(ack);
@@ -276,6 +288,7 @@ impl Device {
         if blocks == 0 {
             return Ok(());
         }
+        self.noted(self.usable(), start)?;
         let mut each = |a: u64, b: u64, data| out(a * BLOCK_BYTES, (b - a) * BLOCK_BYTES, data);
         self.engine.extents(start, blocks, &mut each);
         Ok(())

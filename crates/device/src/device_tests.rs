@@ -210,3 +210,39 @@ fn disks_of_an_array_are_asked_by_their_numbers() {
     assert_eq!(map(0), json!([[0, 0, 0], [0, 0, 0], [0, 0, 0], [0, 0, 0]]));
     assert!(map(1).as_array().is_some_and(|cells| cells.len() == 4 && cells[0] != json!([0, 0, 0])));
 }
+
+/// While a device is erased its commands fail, whatever they are, and change nothing; behind it all is zero and taken again. Where it failed they fail
+/// until one does not.
+#[test]
+fn commands_fail_while_a_device_is_erased() {
+    for (layer, trims) in
+        [("cmr", false), ("s-block", true), ("host-aware,zone=64KiB,conventional=10%", true)]
+    {
+        let device = Device::open(Config::new("e", "tiny", layer, StoreKind::Memory)).unwrap();
+        let write = |byte: u8| device.write(4096, &[byte; 4096], false).map_err(|e| e.errno());
+        let read = || {
+            let mut data = [9; 4096];
+            device.read(4096, &mut data).map(|()| data).map_err(|e| e.errno())
+        };
+        assert_eq!(write(7), Ok(()));
+        let eio = Err(libc::EIO);
+        let refused = |_: u16| {
+            let number = |done: Result<()>| done.map_err(|e| e.errno());
+            assert_eq!((write(8), read()), (eio, Err(libc::EIO)), "{layer}");
+            assert_eq!(number(device.lend(4096, 4096, &|_, _| panic!("lent"))), eio);
+            assert_eq!((number(device.flush()), number(device.zero(0, 4096, false))), (eio, eio));
+            assert_eq!(number(device.extents(0, 4096, &mut |_, _, _| panic!("told"))), eio);
+            assert!(!trims || number(device.trim(0, 4096, false)) == eio);
+            assert!(device.zone_limits().is_none() || number(device.zone(ZoneAction::Finish, None)) == eio);
+        };
+        device.erase(&refused).unwrap();
+        assert_eq!(read(), Ok([0; 4096]), "{layer}");
+        assert_eq!(write(8), Ok(()));
+    }
+    let device = Device::open(Config::new("e", "tiny", "cmr", StoreKind::Memory)).unwrap();
+    let broken = Injection { error_at: Some(1), ..Injection::default() };
+    device.medium(None).unwrap().faults.inject(&broken);
+    device.erase(&|_| ()).unwrap_err();
+    let told = device.read(0, &mut [0; 512]).unwrap_err().to_string();
+    assert!(told.contains("being erased, or that failed"), "what the disk holds is not known: {told}");
+}

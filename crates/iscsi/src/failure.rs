@@ -7,6 +7,7 @@ pub(crate) struct Failure(pub [u8; 2]);
 impl Failure {
     pub(crate) const INITIATOR: Self = Self([2, 0]);
     pub(crate) const AUTHENTICATION: Self = Self([2, 1]);
+    pub(crate) const UNAVAILABLE: Self = Self([3, 1]);
     pub(crate) const RESOURCES: Self = Self([3, 2]);
     pub(crate) const NOT_FOUND: Self = Self([2, 3]);
     pub(crate) const VERSION: Self = Self([2, 5]);

@@ -5,6 +5,7 @@
 
 pub mod chap;
 mod erasure;
+mod events;
 mod failure;
 pub mod keys;
 pub mod listener;
@@ -15,4 +16,4 @@ pub mod session;
 pub mod target;
 
 pub use served::listen;
-pub use target::Target;
+pub use target::{Ended, Target};

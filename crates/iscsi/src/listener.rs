@@ -2,8 +2,9 @@
 
 use crate::login;
 use crate::pdu::HEADER;
-use crate::session::{Session, Wire};
-use crate::target::Target;
+use crate::session::{Out, Session, Wire};
+use crate::target::{Connection, Target};
+use parking_lot::Mutex;
 use smrlab_device::Buffer;
 use std::io::{self, BufWriter, Read};
 use std::net::{TcpListener, TcpStream};
@@ -51,25 +52,28 @@ fn converse(target: &Target, stream: TcpStream) -> io::Result<()> {
     let port = agreed.port();
     let nexus = (agreed.initiator.clone(), agreed.isid);
     let live = Live::of(target, id);
+    let out = Arc::new(Mutex::new(Out::new(&agreed, writer)));
     // A discovery session is nobody's, and lasts for a question or two.
     if !agreed.discovery {
         let mut sessions = target.sessions.lock();
-        if sessions.len() >= MOST {
+        // Who asks the others to leave holds the sessions, so that nobody is forgotten.
+        if sessions.len() >= MOST || target.closing.load(Relaxed) {
             return Ok(());
         }
         // Who logs in again has lost its old session: its connection ends.
-        if let Some((other, old)) = sessions.insert(nexus.clone(), (id, stream.try_clone()?)) {
+        let connection = Connection { id, stream: stream.try_clone()?, out: out.clone() };
+        if let Some(old) = sessions.insert(nexus.clone(), connection) {
             drop(sessions);
-            let _ = old.shutdown(std::net::Shutdown::Both);
+            let _ = old.stream.shutdown(std::net::Shutdown::Both);
             // What it asked for comes to its end first: no old write changes anything behind a new one.
-            Live::wait_for(target, other);
+            Live::wait_for(target, old.id);
             target.disk.reserve(&mut |all| all.lost(&port));
         }
     }
-    let done = Session::new(target, agreed, address, writer).serve(reader);
+    let done = Session::with(target, agreed, address, out).serve(reader);
     drop(live);
     let mut sessions = target.sessions.lock();
-    if sessions.get(&nexus).is_some_and(|(own, _)| *own == id) {
+    if sessions.get(&nexus).is_some_and(|own| own.id == id) {
         sessions.remove(&nexus);
         target.disk.reserve(&mut |all| all.lost(&port));
     }

@@ -6,6 +6,7 @@ use crate::keys::{Keys, Text};
 use crate::pdu::{self, Digests, Pdu, opcode};
 use crate::target::Target;
 use std::io::{self, Read, Write};
+use std::sync::atomic::Ordering::Relaxed;
 
 /// Bytes of data in one PDU that this side takes.
 pub const MOST_RECEIVED: usize = 256 << 10;
@@ -146,6 +147,9 @@ fn answer(
     agreed: &mut Agreed,
     said: &mut Said<'_>,
 ) -> Result<Text, Failure> {
+    if target.closing.load(Relaxed) {
+        return Err(Failure::UNAVAILABLE);
+    }
     let keys = keys.ok_or(Failure::INITIATOR)?;
     let (stage, next) = (request.flags() >> 2 & 3, request.flags() & 3);
     let moves = request.flags() & 0x80 != 0;

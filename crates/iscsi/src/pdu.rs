@@ -25,6 +25,7 @@ pub mod opcode {
     pub const DATA_IN: u8 = 0x25;
     pub const LOGOUT_RESPONSE: u8 = 0x26;
     pub const READY: u8 = 0x31;
+    pub const ASYNC: u8 = 0x32;
     pub const REJECT: u8 = 0x3f;
 }
 

@@ -28,11 +28,11 @@ const TESTS: usize = 20;
 const SAVED: &str = "modes";
 const RESERVED: &str = "reservations";
 
-/// Serves a device at `address` (HOST:PORT) until the process ends.
+/// Serves a device at `address` (HOST:PORT) until the process ends; answers with its target.
 ///
 /// # Errors
 /// When nobody can listen there; when the file of secrets is none.
-pub fn listen(device: Arc<Device>, address: &str) -> smrlab_device::Result<()> {
+pub fn listen(device: Arc<Device>, address: &str) -> smrlab_device::Result<Arc<Target>> {
     let fail = |e| DeviceError::io(format!("iSCSI at {address}"), &e);
     let listener = TcpListener::bind(address).map_err(fail)?;
     // In modelled time commands wait for the drive, and its scheduler chooses among them.
@@ -41,7 +41,9 @@ pub fn listen(device: Arc<Device>, address: &str) -> smrlab_device::Result<()> {
     let secrets = device.config().chap.as_deref().map(Secrets::read).transpose();
     let secrets = secrets.map_err(DeviceError::input)?;
     let target = Target::new(name, disk(device)?, workers).guarded(secrets);
-    crate::listener::listen(Arc::new(target), listener).map_err(fail)
+    let target = Arc::new(target);
+    crate::listener::listen(target.clone(), listener).map_err(fail)?;
+    Ok(target)
 }
 
 /// A served device as a SCSI disk.
@@ -116,6 +118,11 @@ impl Served {
             writers: RwLock::default(),
         })
     }
+
+    /// What a host is told of an error: that of a disk that is erased since the command began is no error of the medium.
+    fn why(&self, e: &DeviceError, otherwise: Sense) -> Fault {
+        self.erasure.begun().err().unwrap_or_else(|| fault(e, otherwise))
+    }
 }
 
 /// What a file of a directory keeps, if both are there.
@@ -172,7 +179,7 @@ impl Disk for Served {
     }
 
     fn read(&self, lba: Lba, out: &mut [u8]) -> Done {
-        self.device.read(lba.0 * 512, out).map_err(|e| fault(&e, Sense::UNRECOVERED_READ))
+        self.device.read(lba.0 * 512, out).map_err(|e| self.why(&e, Sense::UNRECOVERED_READ))
     }
 
     fn write(&self, lba: Lba, data: &[u8], fua: bool) -> Done {
@@ -202,7 +209,7 @@ impl Disk for Served {
                 }
             };
             let length = self.device.size() - from;
-            self.device.extents(from, length, each).map_err(|e| fault(&e, Sense::UNRECOVERED_READ))?;
+            self.device.extents(from, length, each).map_err(|e| self.why(&e, Sense::UNRECOVERED_READ))?;
             if at == from {
                 break;
             }
@@ -292,7 +299,7 @@ impl Disk for Served {
     }
 
     fn flush(&self) -> Done {
-        self.device.flush().map_err(|e| fault(&e, Sense::WRITE_ERROR))
+        self.device.flush().map_err(|e| self.why(&e, Sense::WRITE_ERROR))
     }
 
     fn discard(&self, lba: Lba, blocks: Blocks) -> Done {
@@ -448,6 +455,18 @@ mod tests {
         ] {
             assert_eq!(done, Err(going_on.into()));
         }
+        // What began before, and comes to the device while it is erased.
+        let late = |_: u16| {
+            *disk.erasure.0.lock() = Some(going_on);
+            for done in [
+                disk.read(Lba(0), &mut [0; 512]),
+                disk.flush(),
+                disk.extents(Lba(0), &mut |_, _| panic!("told")),
+            ] {
+                assert_eq!(done, Err(going_on.into()));
+            }
+        };
+        disk.device.erase(&late).unwrap();
         *disk.erasure.0.lock() = Some(Erasing::Format.failed());
         disk.write(Lba(0), &[7; 512], false).unwrap();
     }

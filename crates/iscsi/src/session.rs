@@ -3,17 +3,20 @@
 mod answers;
 mod management;
 mod order;
+mod out;
 
 use crate::keys::{Keys, Text};
 use crate::login::{Agreed, MOST_RECEIVED, MOST_TEXT, WINDOW};
 use crate::pdu::{self, NO_TAG, Pdu, opcode};
 use crate::target::{Seat, Target};
 use order::{Order, Work};
+pub(crate) use out::Out;
 use parking_lot::{Condvar, Mutex};
 use smrlab_device::buffer::{Buffer, Spare};
 use smrlab_scsi::{Refused, Sense, data_out, execute, execute_absent, takes_exactly};
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// The target's tag of an exchange of text that goes on.
@@ -48,15 +51,6 @@ struct Task {
     asked: usize,
 }
 
-/// What is sent, and the numbers in it.
-struct Out<W> {
-    to: W,
-    status: u32,
-    /// The next command, and how many are not answered.
-    command: u32,
-    open: u32,
-}
-
 /// See the [module](self).
 pub struct Session<'a, W> {
     target: &'a Target,
@@ -64,7 +58,7 @@ pub struct Session<'a, W> {
     seat: Seat<'a>,
     /// Where the initiator reached this target.
     address: String,
-    out: Mutex<Out<W>>,
+    out: Arc<Mutex<Out<W>>>,
     work: Mutex<Work>,
     more: Condvar,
     /// A task that was carried out is over.
@@ -101,11 +95,16 @@ fn broken(text: &'static str) -> io::Error {
 impl<'a, W: Write + Send> Session<'a, W> {
     /// A session as it was agreed on.
     pub fn new(target: &'a Target, agreed: Agreed, address: String, to: W) -> Self {
-        let out = Out { to, status: agreed.status, command: agreed.command, open: 0 };
+        let out = Arc::new(Mutex::new(Out::new(&agreed, to)));
+        Self::with(target, agreed, address, out)
+    }
+
+    /// The same with a sending side that others have, too.
+    pub(crate) fn with(target: &'a Target, agreed: Agreed, address: String, out: Arc<Mutex<Out<W>>>) -> Self {
         let modes = AtomicU64::new(target.mode_changes.load(Relaxed));
         let (work, spare, text) = (Mutex::default(), Mutex::default(), Mutex::default());
         let seat = target.seat(agreed.port(), !agreed.discovery);
-        let (out, more, ended) = (Mutex::new(out), Condvar::new(), Condvar::new());
+        let (more, ended) = (Condvar::new(), Condvar::new());
         Self { target, agreed, seat, address, out, work, more, ended, spare, text, modes }
     }
 
@@ -237,18 +236,7 @@ impl<'a, W: Write + Send> Session<'a, W> {
 
     /// Sends a response that has a status number.
     fn send(&self, pdu: Pdu, data: &[u8]) -> io::Result<()> {
-        self.send_on(&mut self.out.lock(), pdu, data)
-    }
-
-    fn send_on(&self, out: &mut Out<W>, pdu: Pdu, data: &[u8]) -> io::Result<()> {
-        let pdu = self.numbered(out, pdu.with(24, out.status));
-        out.status = out.status.wrapping_add(1);
-        pdu::write(&mut out.to, &pdu, data, self.agreed.digests)
-    }
-
-    /// With the next command and the last that is taken.
-    fn numbered(&self, out: &Out<W>, pdu: Pdu) -> Pdu {
-        pdu.with(28, out.command).with(32, out.command.wrapping_add(WINDOW - 1 - out.open.min(WINDOW - 1)))
+        self.out.lock().send(pdu, data)
     }
 
     fn command(
@@ -344,9 +332,7 @@ impl<'a, W: Write + Send> Session<'a, W> {
             .with(40, task.data.len() as u32)
             .with(44, task.asked as u32);
         task.ready += 1;
-        let out = &mut self.out.lock();
-        let pdu = self.numbered(out, pdu.with(24, out.status));
-        pdu::write(&mut out.to, &pdu, &[], self.agreed.digests)
+        self.out.lock().send_ready(pdu)
     }
 
     /// Data that an R2T asked for.

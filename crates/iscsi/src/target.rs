@@ -1,15 +1,43 @@
 //! A target: a disk with a name, and who has sessions with it.
 
 use crate::chap::Secrets;
+use crate::events::{Event, Tells};
 use parking_lot::{Condvar, Mutex, RwLock};
 use smrlab_scsi::Disk;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{Shutdown, TcpStream};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU16, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, Instant};
 
 /// Who has a session: the initiator's name and its part of the session's identity.
 pub(crate) type Nexus = (String, [u8; 6]);
+
+/// A session's connection.
+pub(crate) struct Connection {
+    /// Which of all that came.
+    pub(crate) id: u64,
+    pub(crate) stream: TcpStream,
+    pub(crate) out: Arc<dyn Tells>,
+}
+
+impl Connection {
+    /// Tells the initiator of something, unless that takes until `end`.
+    fn tell(&self, event: Event, end: Instant) {
+        let left = end.saturating_duration_since(Instant::now()).max(Duration::from_millis(10));
+        // A host that takes nothing holds up nobody else.
+        let _ = self.stream.set_write_timeout(Some(left)).and_then(|()| self.out.tell(event, end));
+    }
+}
+
+/// How the sessions of a target ended that was closed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Ended {
+    /// Those whose initiators left when they were asked to.
+    pub left: usize,
+    /// Those that it closed itself.
+    pub closed: usize,
+}
 
 /// Commands of a session that have not begun.
 #[derive(Default)]
@@ -53,6 +81,9 @@ impl Drop for Seat<'_> {
     }
 }
 
+/// How long initiators may take to hear that their sessions are closed.
+const GOODBYE: Duration = Duration::from_millis(500);
+
 /// See the [module](self).
 pub struct Target {
     name: String,
@@ -71,7 +102,9 @@ pub struct Target {
     pub(crate) mode_changes: AtomicU64,
     /// By initiator ports.
     seats: Mutex<BTreeMap<String, Arc<Mutex<Waiting>>>>,
-    pub(crate) sessions: Mutex<BTreeMap<Nexus, (u64, TcpStream)>>,
+    pub(crate) sessions: Mutex<BTreeMap<Nexus, Connection>>,
+    /// Nobody logs in any more.
+    pub(crate) closing: AtomicBool,
     pub(crate) connections: AtomicU64,
     /// Connections whose session is being served, and that one's is over.
     pub(crate) live: Mutex<BTreeSet<u64>>,
@@ -93,6 +126,7 @@ impl Target {
             mode_changes: AtomicU64::new(0),
             seats: Mutex::default(),
             sessions: Mutex::default(),
+            closing: AtomicBool::new(false),
             connections: AtomicU64::new(0),
             live: Mutex::default(),
             ended: Condvar::new(),
@@ -130,10 +164,41 @@ impl Target {
 
     /// Ends the connections of everybody.
     pub(crate) fn end_sessions(&self) {
-        for (_, stream) in self.sessions.lock().values() {
+        for Connection { stream, .. } in self.sessions.lock().values() {
             // One that is gone has ended already.
             let _ = stream.shutdown(Shutdown::Both);
         }
+    }
+
+    /// Lets nobody log in any more, asks all initiators to log out within `time` (whole seconds), and closes the sessions of those that did not. What
+    /// is under way then comes to its end.
+    pub fn close(&self, time: Duration) -> Ended {
+        let (seconds, end) = (time.as_secs().try_into().unwrap_or(u16::MAX), Instant::now() + time);
+        let mut told = Ended::default();
+        let asked: Vec<u64> = {
+            let sessions = self.sessions.lock();
+            self.closing.store(true, Relaxed);
+            // All at once: one that takes nothing holds nobody up. With no time at all nobody is asked.
+            std::thread::scope(|scope| {
+                for connection in sessions.values().filter(|_| seconds > 0) {
+                    let ask = || connection.tell(Event::Leave(seconds), end);
+                    let _ = std::thread::Builder::new().spawn_scoped(scope, ask);
+                }
+            });
+            sessions.values().map(|connection| connection.id).collect()
+        };
+        let mut live = self.live.lock();
+        while asked.iter().any(|id| live.contains(id)) && !self.ended.wait_until(&mut live, end).timed_out() {
+        }
+        told.closed = asked.iter().filter(|id| live.contains(id)).count();
+        told.left = asked.len() - told.closed;
+        drop(live);
+        let end = Instant::now() + GOODBYE;
+        for connection in self.sessions.lock().values() {
+            connection.tell(Event::Closed, end);
+            let _ = connection.stream.shutdown(Shutdown::Both);
+        }
+        told
     }
 
     /// The number of a new session, never 0.

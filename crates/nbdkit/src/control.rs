@@ -5,20 +5,26 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 use smrlab_device::{Device, DeviceError, Result};
 use smrlab_fuse::Mounted;
+use smrlab_iscsi::Target;
 use smrlab_ublk::Attached;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 static MOUNTS: Mutex<Vec<(PathBuf, Mounted)>> = Mutex::new(Vec::new());
 
+static TARGET: Mutex<Option<Arc<Target>>> = Mutex::new(None);
+
 static ATTACHED: Mutex<Option<Attached>> = Mutex::new(None);
 
-/// `attach` (with the `number` of a device whose server died, or `null`), `detach` and `attached`; `mount` and `unmount`, both with `dir`; `clients` and `disconnect`.
+/// `attach` (with the `number` of a device whose server died, or `null`), `detach` and `attached`; `mount` and `unmount`, both with `dir`; `clients` and `disconnect`;
+/// `logout`, which has the initiators of iSCSI leave within so many `seconds`.
 pub(crate) fn commands(device: Arc<Device>) -> impl Fn(&str, &Value) -> Option<Result<Value>> + Send + Sync {
     let socket = device.config().control.clone().unwrap_or_default();
     move |cmd, request| match cmd {
         "clients" => Some(Ok(clients::list(&socket))),
         "disconnect" => Some(Ok(clients::disconnect(&socket).into())),
+        "logout" => Some(Ok(logout(request["seconds"].as_u64().unwrap_or(0)))),
         "attach" => Some(attach(&device, request["number"].as_u64().map(|n| n as u32))),
         "attached" => Some(Ok(ATTACHED.lock().as_ref().map_or(Value::Null, described))),
         "detach" => Some(Ok(ATTACHED.lock().take().is_some().into())),
@@ -27,6 +33,19 @@ pub(crate) fn commands(device: Arc<Device>) -> impl Fn(&str, &Value) -> Option<R
         "mounts" => Some(Ok(json!(MOUNTS.lock().iter().map(|m| m.0.clone()).collect::<Vec<_>>()))),
         _ => None,
     }
+}
+
+/// Serves the device over iSCSI, too.
+pub(crate) fn listen(device: &Arc<Device>, address: &str) -> Result<()> {
+    *TARGET.lock() = Some(smrlab_iscsi::listen(device.clone(), address)?);
+    Ok(())
+}
+
+/// How many initiators of iSCSI logged out, and how many sessions were closed.
+fn logout(seconds: u64) -> Value {
+    let target = TARGET.lock().clone();
+    let left = target.map(|target| target.close(Duration::from_secs(seconds))).unwrap_or_default();
+    json!({"left": left.left, "closed": left.closed})
 }
 
 fn dir(request: &Value) -> Result<PathBuf> {

@@ -168,7 +168,7 @@ fn start() -> smrlab_device::Result<()> {
     let device = Device::open(config)?;
     // Before the control socket, by which others see that all is well.
     if let Some(address) = &device.config().iscsi {
-        smrlab_iscsi::listen(device.clone(), address)?;
+        control::listen(&device, address)?;
     }
     if let Some(socket) = device.config().control.clone() {
         smrlab_device::control::listen(device.clone(), &socket, Arc::new(control::commands(device.clone())))?;

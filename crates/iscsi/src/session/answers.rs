@@ -1,7 +1,7 @@
 //! How commands end: data for the host, status and sense data.
 
 use super::{Out, Session};
-use crate::pdu::{self, NO_TAG, Pdu, opcode};
+use crate::pdu::{NO_TAG, Pdu, opcode};
 use smrlab_scsi::Refused;
 use std::io::{self, Write};
 
@@ -41,7 +41,7 @@ impl<W: Write + Send> Session<'_, W> {
                 body.extend(sense);
             }
         }
-        self.send_on(out, pdu, &body)
+        out.send(pdu, &body)
     }
 
     /// Data for the host; the last PDU has the status.
@@ -64,10 +64,9 @@ impl<W: Write + Send> Session<'_, W> {
                 .with(40, at as u32)
                 .with(44, if end { residual.1 } else { 0 });
             if end {
-                return self.send_on(out, pdu, piece);
+                return out.send(pdu, piece);
             }
-            let pdu = self.numbered(out, pdu);
-            pdu::write(&mut out.to, &pdu, piece, self.agreed.digests)?;
+            out.send_between(pdu, piece)?;
             at += piece.len();
             if last {
                 in_burst = 0;
