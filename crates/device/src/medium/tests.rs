@@ -97,7 +97,7 @@ fn what_a_checkpoint_copied_is_durable_before_it_counts() {
             if fails { Err(DeviceError::new(libc::EIO, "no more")) } else { Ok(()) }
         });
         medium.write(0, &[7; 512]).unwrap();
-        let begun = medium.begin_checkpoint(true, &|_| ()).unwrap().unwrap();
+        let begun = medium.begin_checkpoint(true, |_| ()).unwrap().unwrap();
         medium.write(20, &[7; 512]).unwrap();
         assert_eq!(begun.finish().is_err(), fails);
         assert_eq!(*seen.lock(), [false]);
