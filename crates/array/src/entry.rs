@@ -22,8 +22,8 @@ pub const CHUNK: Param = Param::new("chunk", Kind::Size, "64KiB").doc("consecuti
 /// The parameters of every array but `single`: what befalls its drives, and what they share.
 pub const COMMON: &[Param] = &[
     Param::new("timeout", Kind::Time, "").doc(
-        "the host's command timeout: a drive that has not answered for so long is thrown out; none \
-         without it",
+        "the host's command timeout: a drive that has not answered for so long is thrown out, an SSD \
+         is not; none without it",
     ),
     Param::new("fail", Kind::Text, "")
         .doc("drives that die, as DISK@TIME, several joined by '+': 2@10s+0@1000s"),

@@ -113,10 +113,11 @@ impl EventLoop {
         Ok(())
     }
 
-    /// A member answered, unless it is dead by then or thrown out because that took too long.
+    /// A member answered, unless it is dead by then or, a drive, thrown out because that took too long.
     pub(super) fn answer(&mut self, member: MemberId, mut a: Answer) {
         let now = self.now;
-        if let Some(limit) = self.schedule.timeout.filter(|limit| a.ack.since(a.came) > *limit) {
+        let timeout = self.schedule.timeout.filter(|_| self.members[member.at()].member.drive().is_some());
+        if let Some(limit) = timeout.filter(|limit| a.ack.since(a.came) > *limit) {
             self.dies(member, now.max(a.came + limit));
         }
         if let Some(at) = self.members[member.at()].dies_at.filter(|at| a.ack > *at) {

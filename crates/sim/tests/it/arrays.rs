@@ -208,6 +208,16 @@ fn a_drive_that_answers_too_late_is_thrown_out() {
     assert!(number(&thrown, "/array/deaths") >= 2.0 && number(&thrown, "/array/refused") > 0.0);
 }
 
+/// The timeout is that of drives. Each request waits 1 s for the SSD of its member, which no layout could do without; no drive takes half of it.
+#[test]
+fn an_ssd_that_answers_late_is_not_thrown_out() {
+    for name in ["spanning", "raid5"] {
+        let array = format!("{name},disks=4,timeout=500ms,ssd_write=64blk,ssd_page=1blk,ssd_latency=1s");
+        let r = go(&array, "cmr", MIXED, "arrivals = 'closed'\nlimit = 100\n");
+        assert!(r.pointer("/array/deaths").is_none() && number(&r, "/response_ms/max") >= 1000.0, "{name}");
+    }
+}
+
 /// Destaging ends at the low mark however many groups may be destaged at a time: four groups of 16 pages are not emptied
 /// where one of them is enough, so as many writes find their page as with one at a time.
 #[test]

@@ -32,6 +32,10 @@ const KNOWN: &[(&str, &str)] = &[
     ("fua", "fua"),
 ];
 
+/// Whole names that others use, and what they most likely are.
+const SHORT: &[(&str, &str)] =
+    &[("ts", "time:?"), ("t", "time:?"), ("blk", "lba"), ("nblk", "size:blk"), ("pos", "offset:B")];
+
 /// Parts of names that others use, and what they most likely are.
 const LIKELY: &[(&str, &str)] = &[
     ("time", "time:?"),
@@ -153,13 +157,18 @@ impl Headed {
         };
         let sure = sure(&found);
         if !sure {
-            for (known, column) in KNOWN {
+            for (known, column) in KNOWN.iter().chain(SHORT) {
                 for name in names.iter().filter(|n| n.eq_ignore_ascii_case(known)) {
                     take(column, name, &mut found);
                 }
             }
             for (part, column) in LIKELY {
-                for name in names.iter().filter(|n| n.to_ascii_lowercase().contains(part)) {
+                let means = |name: &String| {
+                    let name = name.to_ascii_lowercase();
+                    // A sector is no second.
+                    name.contains(part) && (*part != "sec" || !name.contains("sect"))
+                };
+                for name in names.iter().filter(|n| means(n)) {
                     take(column, name, &mut found);
                 }
             }
@@ -279,7 +288,7 @@ fn unit(name: &str) -> Option<&'static str> {
         "ns" | "nanoseconds" => Some("time:ns"),
         "us" | "microseconds" => Some("time:us"),
         "ms" | "milliseconds" => Some("time:ms"),
-        "s" | "sec" | "seconds" => Some("time:s"),
+        "s" | "sec" | "secs" | "seconds" => Some("time:s"),
         _ => None,
     }
 }
@@ -342,6 +351,19 @@ mod tests {
         assert!(foreign.columns().is_none() && message.contains(command), "{message}");
         let lacking = of("time_s,a,b\n1,2,3\n").unwrap().message("T");
         assert!(lacking.contains("columns=time:s=time_s;op=NAME;lba=NAME;size=NAME"), "{lacking}");
+    }
+
+    #[test]
+    fn a_sector_is_no_second_and_short_names_are_known() {
+        for (header, columns) in [
+            ("ts;rw;sector;nblk", "time:ms=ts;size:blk=nblk;op=rw;lba=sector',"),
+            ("t;op;start_sector;sectors", "op=op;time:ms=t;size:blk=sectors;lba=start_sector',"),
+            ("secs;op;blk;len", "op=op;lba=blk;time:s=secs;size:B=len',"),
+        ] {
+            let message = of(&format!("{header}\n5;R;0;8\n")).unwrap().message("T");
+            let said = format!("'T:csv,columns={}", columns.replace("',", ",sep=semicolon'"));
+            assert!(message.contains(&said), "{message}");
+        }
     }
 
     #[test]

@@ -14,8 +14,8 @@ pub(super) const GENERATOR: Generator = Generator {
     ],
     defaults: &[("interarrival", RANDOM_GAP)],
     make: |v, common| {
-        let near =
-            v.size("near", smrlab_units::Blocks(common.span)).0.clamp(common.align, common.span.max(1));
+        let near = v.size("near", smrlab_units::Blocks(common.span)).0;
+        let near = near.max(common.align).min(common.span.max(1));
         Ok(Box::new(LocalSpace { near, jump: 1.0 / v.count("stay") as f64, from: None }))
     },
 };

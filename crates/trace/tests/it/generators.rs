@@ -156,6 +156,21 @@ fn requests_end_with_the_span() {
     }
 }
 
+/// Where the alignment is larger than the span there is one place, its beginning; parts of the span are no larger than it.
+#[test]
+fn an_alignment_beyond_the_span_leaves_one_place() {
+    for g in GENERATORS.iter().filter(|g| !["zoned", "kv-store"].contains(&g.name)) {
+        let item = format!("synth:{},requests=100,span=1000blk,align=1GiB", g.name);
+        let context = OpenContext { capacity: Some(Blocks(1_000_000)), seed: 7, skip_bad: 0 };
+        let Ok(mut source) = open(&item, &context) else { continue };
+        let a = read_all(&mut source).unwrap();
+        assert!(a.iter().all(|r| r.end().0 <= 1000), "{}", g.name);
+        if ["uniform", "hotcold", "zipf", "local-space", "local-time", "bursty"].contains(&g.name) {
+            assert!(a.len() == 100 && a.iter().all(|r| r.lba.0 == 0), "{}", g.name);
+        }
+    }
+}
+
 #[test]
 fn phases_follow_each_other() {
     let of = "fill(25%,size=64KiB);idle(10s);burst(20,size=8KiB);idle(1min);probe(5);zipf(7,write=0%,interarrival=normal(5ms;1ms))";

@@ -292,7 +292,8 @@ impl World {
                 (ack, 1)
             }
         };
-        if self.schedule.timeout.is_some_and(|limit| ack.since(now) > limit) {
+        let drive = matches!(self.members[op.member.at()].member, Member::Drive(_));
+        if drive && self.schedule.timeout.is_some_and(|limit| ack.since(now) > limit) {
             self.dies(op.member, now + self.schedule.timeout.unwrap());
         }
         self.works.get_mut(&op.ticket).unwrap().ops += ops;
