@@ -129,6 +129,7 @@ def test_a_study_whose_workers_were_lost_counts_again_what_is_there(
 
     class Study:
         table = SimpleNamespace(write=lambda: None)
+        finished = 2
 
         def __init__(self, plan: Plan, *_: Any) -> None:
             used.append(plan)
@@ -136,12 +137,14 @@ def test_a_study_whose_workers_were_lost_counts_again_what_is_there(
         def run(self) -> Outcome:
             if len(used) == 1:
                 raise ExecutorLost("gone")
-            return Outcome(0, 0, 0, {}, False)
+            # One was there before this call, two since the attempt that was lost.
+            return Outcome(5, 3, 1, {}, False)
 
     monkeypatch.setattr(running, "planned", planned)
     monkeypatch.setattr(running, "_Study", Study)
     executor: Any = SimpleNamespace(back=lambda: None)
-    run_points([], Store(tmp_path), executor)
+    outcome = run_points([], Store(tmp_path), executor)
+    assert (outcome.reused, outcome.finished) == (1, 3)
     assert len(plans) == 2
     assert all(a is b for a, b in zip(plans, used, strict=True))
 

@@ -92,11 +92,14 @@ def run_points(points: Sequence[Point], store: Store, executor: Executor, follow
     store.check()
     note = _earlier(store)
     plan = planned(points, store, executor)
+    # Done in this call before the scheduler was lost: there from before for the attempt that follows.
+    before = 0
     while True:
         study = _Study(plan, store, executor, follow)
         try:
             outcome = study.run()
         except ExecutorLost as lost:
+            before += study.finished
             study.table.write()
             back = getattr(executor, "back", None)
             if back is None:
@@ -110,7 +113,7 @@ def run_points(points: Sequence[Point], store: Store, executor: Executor, follow
         if not outcome.interrupted:
             for what in (PREFILLS, STATES):
                 store.remove(what, tree=True)
-        return replace(outcome, note=note)
+        return replace(outcome, reused=outcome.reused - before, finished=outcome.finished + before, note=note)
 
 
 def _earlier(store: Store) -> str:
