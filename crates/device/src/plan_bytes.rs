@@ -1,6 +1,5 @@
 //! The bytes of a drive's plans: moved and recorded in the order of the plan.
 
-use crate::changes::Entries;
 use crate::error::{DeviceError, Result};
 use crate::medium::Medium;
 use serde_json::{Map, Value, json};
@@ -122,7 +121,7 @@ impl Bytes {
         for step in plan.walk() {
             match step {
                 // A step that was given up changes nothing: its records are void.
-                Step::Record(record) if whole => self.medium.keep(Entries::one(record))?,
+                Step::Record(record) if whole => self.medium.keep_one(record)?,
                 Step::Fence => self.media.fences += u64::from(self.medium.sync()?),
                 Step::Op(id, _) => {
                     if id.0 as usize == ops {

@@ -1,7 +1,7 @@
 //! An array of arrays as an array: what comes from the loop goes to whom it concerns.
 
 use super::{Above, Doing, Nested, Queued, Task, Within, state};
-use crate::{Array, Health, Locks, MemberId, MemberPlan, Phase, Records, Sink, Stop, Ticket, Work};
+use crate::{Array, Health, Locks, MemberId, MemberPlan, Phase, Record, Records, Sink, Stop, Ticket, Work};
 use smrlab_stl::{Counted, HostRequest, Refusal};
 use smrlab_units::{Blocks, Lba, SimTime, Zone, forward};
 use std::ops::Range;
@@ -156,9 +156,7 @@ impl Array for Nested {
     fn checkpoint(&self, out: &mut dyn Sink) {
         self.above.checkpoint(out);
         for (at, member) in self.within.iter().enumerate() {
-            let mut own = Records::default();
-            member.array.checkpoint(&mut own);
-            state::put(at, &own, out);
+            member.array.checkpoint(&mut |record: Record<'_>| state::put(at, record, out));
             if member.lost {
                 out.add(&state::Event::Lost(at));
                 member.fresh.iter().for_each(|disk| out.add(&state::Event::Fresh(at, MemberId(*disk))));

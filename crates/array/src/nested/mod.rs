@@ -225,7 +225,7 @@ impl Nested {
     ) {
         let mut own = self.spare.pop().unwrap_or_default().reuse(plan);
         act(&mut *self.within[at].array, &mut own);
-        state::wrap(at, own.records(), plan);
+        own.records().iter().for_each(|record| state::put(at, record, plan.records_mut()));
         plan.take_marks(&own);
         for delivery in own.deliveries() {
             match self.lender(delivery.ticket) {

@@ -1,7 +1,6 @@
 //! What an array of arrays remembers: the records of the array above as they are, those of members with their number.
 
-use crate::{Change, Record, Records, Sink};
-use crate::{MemberId, MemberPlan};
+use crate::{Change, MemberId, Record, Records, Sink};
 use std::collections::BTreeSet;
 
 const WITHIN: u32 = 2 << 16;
@@ -40,16 +39,10 @@ impl Change for Event {
     }
 }
 
-/// Records of a member's.
-pub(super) fn put(at: usize, records: &Records, out: &mut dyn Sink) {
-    for r in records.iter() {
-        out.push_all(WITHIN, [at as u64, u64::from(r.tag)].into_iter().chain(r.words.iter().copied()));
-    }
-}
-
-/// The same in a plan.
-pub(super) fn wrap(at: usize, records: &Records, plan: &mut MemberPlan) {
-    put(at, records, plan.records_mut());
+/// Hands on a record of a member's.
+pub(super) fn put(at: usize, record: Record<'_>, out: &mut dyn Sink) {
+    let whose = [at as u64, u64::from(record.tag)];
+    out.push_all(WITHIN, whose.into_iter().chain(record.words.iter().copied()));
 }
 
 /// What was recorded of a member.
@@ -98,7 +91,7 @@ mod tests {
         own.push(7, [1, 2, 3, 4]);
         own.push(0, []);
         all.push(7, [9]);
-        put(1, &own, &mut all);
+        own.iter().for_each(|record| put(1, record, &mut all));
         all.add(&Event::Lost(0));
         all.add(&Event::Fresh(0, MemberId(3)));
         let found = Found::of(&all, 2);

@@ -9,6 +9,7 @@ use crate::run_map::WriteRun;
 use crate::scan::Position;
 use crate::tag;
 use parking_lot::MutexGuard;
+use smrlab_stl::AnyRecord;
 
 impl Medium {
     /// Makes everything so far durable: first the data, then the log with a mark that says so. What others write
@@ -43,6 +44,11 @@ impl Medium {
             Some(log) => log.append_all(entries.into_iter()),
             None => Ok(()),
         }
+    }
+
+    /// The same for one record; where there is no log nothing is made of it.
+    pub(crate) fn keep_one(&self, record: AnyRecord<'_>) -> Result<()> {
+        if self.logged { self.keep(Entries::one(record)) } else { Ok(()) }
     }
 
     /// Writes a checkpoint of a medium without a layer; see [`checkpoint_with`](Self::checkpoint_with).
