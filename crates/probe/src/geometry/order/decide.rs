@@ -41,12 +41,10 @@ pub(super) fn hybrid(surfaces: u64, group_cylinders: u64, zones: &[Zone]) -> Ord
 /// How often the drive is gone through from one side to the other, where the zones show it: they come again in reverse.
 pub(super) fn passes(zones: &[Zone]) -> Option<u64> {
     let sizes: Vec<u64> = zones.iter().map(|z| z.usable).collect();
-    let turns = (1..sizes.len().saturating_sub(1))
+    let turns: Vec<usize> = (1..sizes.len().saturating_sub(1))
         .filter(|&i| (sizes[i] > sizes[i - 1]) != (sizes[i + 1] > sizes[i]))
-        .count();
-    let palindrome = turns == 0 || {
-        let turn = (1..sizes.len() - 1).find(|&i| (sizes[i] > sizes[i - 1]) != (sizes[i + 1] > sizes[i]));
-        turn.is_some_and(|t| (1..=t.min(sizes.len() - 1 - t)).all(|d| sizes[t - d] == sizes[t + d]))
-    };
-    (turns > 0 && palindrome).then_some(turns as u64 + 1)
+        .collect();
+    let first = *turns.first()?;
+    let mirrored = (1..=first.min(sizes.len() - 1 - first)).all(|d| sizes[first - d] == sizes[first + d]);
+    mirrored.then_some(turns.len() as u64 + 1)
 }
