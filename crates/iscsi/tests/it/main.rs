@@ -1,5 +1,6 @@
 //! Whole conversations, byte by byte: what an initiator sends goes in, what the target sends comes out.
 
+mod aware;
 mod chap;
 mod headers;
 mod listening;

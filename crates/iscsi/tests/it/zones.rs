@@ -11,15 +11,15 @@ use std::ops::RangeInclusive;
 
 /// A zone as REPORT ZONES tells it: type, condition, length, first block and write pointer, all of them numbers of the standard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Told {
-    kind: u64,
-    condition: u64,
-    length: u64,
-    start: u64,
-    pointer: u64,
+pub(crate) struct Told {
+    pub(crate) kind: u64,
+    pub(crate) condition: u64,
+    pub(crate) length: u64,
+    pub(crate) start: u64,
+    pub(crate) pointer: u64,
 }
 
-const NO_POINTER: u64 = u64::MAX;
+pub(crate) const NO_POINTER: u64 = u64::MAX;
 const CONVENTIONAL: u64 = 1;
 const REQUIRED: u64 = 2;
 const GAP: u64 = 5;
@@ -27,12 +27,12 @@ const EMPTY: u64 = 1;
 const IMPLICIT: u64 = 2;
 const EXPLICIT: u64 = 3;
 const CLOSED: u64 = 4;
-const READ_ONLY: u64 = 0xd;
-const FULL: u64 = 0xe;
-const OFFLINE: u64 = 0xf;
+pub(crate) const READ_ONLY: u64 = 0xd;
+pub(crate) const FULL: u64 = 0xe;
+pub(crate) const OFFLINE: u64 = 0xf;
 
 impl Told {
-    fn end(&self) -> u64 {
+    pub(crate) fn end(&self) -> u64 {
         self.start + self.length
     }
 
@@ -45,17 +45,17 @@ impl Told {
     }
 }
 
-fn number(data: &[u8]) -> u64 {
+pub(crate) fn number(data: &[u8]) -> u64 {
     data.iter().fold(0, |n, b| n << 8 | u64::from(*b))
 }
 
 /// A CDB of 16 bytes: code and byte 1, eight bytes, four, and the last two.
-fn cdb(code: [u8; 2], lba: u64, count: u32, last: [u8; 2]) -> Vec<u8> {
+pub(crate) fn cdb(code: [u8; 2], lba: u64, count: u32, last: [u8; 2]) -> Vec<u8> {
     [&code[..], &lba.to_be_bytes(), &count.to_be_bytes(), &last].concat()
 }
 
 /// The zones of a list of REPORT ZONES.
-fn list(data: &[u8]) -> Vec<Told> {
+pub(crate) fn list(data: &[u8]) -> Vec<Told> {
     let told = |d: &[u8]| {
         let [length, start, pointer] = [8, 16, 24].map(|at| number(&d[at..at + 8]));
         Told { kind: d[0].into(), condition: (d[1] >> 4).into(), length, start, pointer }

@@ -10,10 +10,15 @@ use smrlab_units::{Blocks, HostOp, Lba, SimTime, ZoneAction, ZoneCondition, Zone
 use std::ops::Range;
 use std::sync::Arc;
 
-const BLOCK: usize = 512;
+pub(crate) const BLOCK: usize = 512;
 /// The condition of zones without a write pointer.
 const CONVENTIONAL: &str = "not-write-pointer";
-const SMALL: &str = "host-aware,zone=16KiB,log=32KiB,optimal_open=3,optimal_nonseq=4,map_trigger=6,map_limit=9,memory=16blk,packet=6blk,idle=10ms,conventional=10%";
+pub(crate) const SMALL: &str = "host-aware,zone=16KiB,log=32KiB,optimal_open=3,optimal_nonseq=4,map_trigger=6,map_limit=9,memory=16blk,packet=6blk,idle=10ms,conventional=10%";
+
+/// A fresh layer.
+pub(crate) fn build_on(context: &BuildContext) -> Box<dyn TranslationLayer> {
+    smrlab_stl::build(SMALL, context).expect("built before").layer
+}
 
 fn build(drive: &Arc<DriveModel>) -> Option<Box<dyn TranslationLayer>> {
     smrlab_stl::build(SMALL, &BuildContext::new(drive.clone())).ok().map(|b| b.layer)
@@ -44,15 +49,15 @@ impl Zone {
 }
 
 #[derive(Clone, PartialEq, Eq)]
-struct Model {
+pub(crate) struct Model {
     zones: Vec<Zone>,
     /// In the order in which writes opened them; others that are so no more.
     opened: Vec<usize>,
-    bytes: Vec<u8>,
+    pub(crate) bytes: Vec<u8>,
 }
 
 impl Model {
-    fn of(layer: &dyn TranslationLayer) -> Self {
+    pub(crate) fn of(layer: &dyn TranslationLayer) -> Self {
         let mut zones = Vec::new();
         layer.zones(Lba(0), &mut |z| {
             let span = z.start.0..z.end().0;
@@ -159,7 +164,7 @@ impl Model {
     }
 
     /// Whether the command is done; reads fill `data`.
-    fn go(&mut self, r: &HostRequest, data: &mut [u8]) -> bool {
+    pub(crate) fn go(&mut self, r: &HostRequest, data: &mut [u8]) -> bool {
         let range = Blocks(r.lba.0).bytes() as usize..(Blocks(r.lba.0).bytes() + r.blocks.bytes()) as usize;
         match r.op {
             HostOp::Write => self.write(r, data),
@@ -180,7 +185,7 @@ impl Model {
     }
 }
 
-fn same_zones(layer: &dyn TranslationLayer, model: &Model, what: &str) {
+pub(crate) fn same_zones(layer: &dyn TranslationLayer, model: &Model, what: &str) {
     let mut own = model.zones.iter();
     layer.zones(Lba(0), &mut |z| {
         let wanted = own.next().expect("as many");
@@ -192,6 +197,28 @@ fn same_zones(layer: &dyn TranslationLayer, model: &Model, what: &str) {
         true
     });
     assert_eq!(own.next(), None);
+}
+
+/// A command of any kind, which may well be refused.
+pub(crate) fn random_command(model: &Model, rng: &mut Rng) -> HostRequest {
+    let all = (model.bytes.len() / BLOCK) as u64;
+    let zone = &model.zones[rng.below(model.zones.len() as u64) as usize];
+    let blocks = zone.span.end - zone.span.start;
+    let pointer = (zone.span.start + zone.written).min(all - 1);
+    let action = HostOp::Zone(ZoneAction::ALL[rng.below(4) as usize]);
+    let (op, lba, blocks) = match rng.below(20) {
+        0..=6 => (HostOp::Write, pointer, 1 + rng.below(blocks)),
+        7..=11 => (HostOp::Write, rng.below(all), 1 + rng.below(20)),
+        12..=14 => (HostOp::Read, rng.below(all), 1 + rng.below(2 * blocks)),
+        15 => (HostOp::Discard, rng.below(all), 1 + rng.below(blocks)),
+        16 => (action, rng.below(all), 1 + rng.below(all)),
+        17 => (HostOp::Zone(ZoneAction::Reset), zone.span.start, blocks),
+        18 => (action, 0, all),
+        _ => (action, zone.span.start, blocks),
+    };
+    let request = HostRequest::new(op, Lba(lba), Blocks(blocks.min(all - lba)));
+    let zones = matches!(op, HostOp::Zone(_)) && request.blocks.0 == all;
+    HostRequest { all_zones: zones && rng.below(2) == 0, ..request }
 }
 
 struct Rig {
@@ -223,27 +250,6 @@ impl Rig {
             most: 0,
             over: 0,
         })
-    }
-
-    fn random_command(&self, rng: &mut Rng) -> HostRequest {
-        let all = self.layer.host_blocks().0;
-        let zone = &self.model.zones[rng.below(self.model.zones.len() as u64) as usize];
-        let blocks = zone.span.end - zone.span.start;
-        let pointer = (zone.span.start + zone.written).min(all - 1);
-        let action = HostOp::Zone(ZoneAction::ALL[rng.below(4) as usize]);
-        let (op, lba, blocks) = match rng.below(20) {
-            0..=6 => (HostOp::Write, pointer, 1 + rng.below(blocks)),
-            7..=11 => (HostOp::Write, rng.below(all), 1 + rng.below(20)),
-            12..=14 => (HostOp::Read, rng.below(all), 1 + rng.below(2 * blocks)),
-            15 => (HostOp::Discard, rng.below(all), 1 + rng.below(blocks)),
-            16 => (action, rng.below(all), 1 + rng.below(all)),
-            17 => (HostOp::Zone(ZoneAction::Reset), zone.span.start, blocks),
-            18 => (action, 0, all),
-            _ => (action, zone.span.start, blocks),
-        };
-        let request = HostRequest::new(op, Lba(lba), Blocks(blocks.min(all - lba)));
-        let zones = matches!(op, HostOp::Zone(_)) && request.blocks.0 == all;
-        HostRequest { all_zones: zones && rng.below(2) == 0, ..request }
     }
 
     fn go(&mut self, r: &HostRequest, rng: &mut Rng, cuts: bool) {
@@ -346,7 +352,7 @@ fn random_commands_do_what_a_second_model_says() {
         fits += 1;
         let mut rng = Rng::new(fits);
         for i in 0..2000 {
-            let r = rig.random_command(&mut rng);
+            let r = random_command(&rig.model, &mut rng);
             rig.go(&r, &mut rng, false);
             if i % 100 == 99 {
                 rig.clean();
@@ -369,7 +375,7 @@ fn pointers_and_bytes_survive_a_cut_at_every_media_operation() {
         let Some(mut rig) = Rig::new(&drive) else { continue };
         let mut rng = Rng::new(7);
         for _ in 0..150 {
-            let r = rig.random_command(&mut rng);
+            let r = random_command(&rig.model, &mut rng);
             rig.go(&r, &mut rng, true);
         }
     }

@@ -8,6 +8,7 @@ mod cut_arrays;
 mod cuts;
 mod floating;
 mod host_aware;
+mod host_aware_queue;
 mod layers;
 mod on_record;
 mod persistent_cache;

@@ -114,6 +114,14 @@ impl TranslationLayer for HostAware {
         }
     }
 
+    /// Zone commands are of whole zones, and keep their order with whatever is in them.
+    fn admit(&mut self, r: &HostRequest) -> Result<Range<u64>, (Refusal, Lba)> {
+        let HostOp::Zone(_) = r.op else { return Ok(r.span()) };
+        let (shape, span) = (&self.table.shape, r.span());
+        let last = span.end.max(span.start + 1) - 1;
+        Ok(shape.span(shape.zone_of(span.start)).start..shape.span(shape.zone_of(last)).end)
+    }
+
     /// Write pointers need no records of their own: they follow from those of the data.
     fn recover(&mut self, records: &Records, plan: &mut Plan) {
         let table = &mut self.table;
