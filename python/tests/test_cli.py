@@ -419,6 +419,7 @@ def test_set_takes_the_place_of_what_was_given_before() -> None:
     assert apply_sets({"layer": "s-block,cache=1%,policy=fifo"}, sets) == {
         "layer": "s-block,policy=fifo,cache=3%,sections=4"
     }
+    assert apply_sets({"layer": "rmw"}, [" seed =3", "layer.band =4"]) == {"layer": "rmw,band=4", "seed": "3"}
 
 
 def test_a_closed_pipe_is_no_failed_check() -> None:

@@ -23,6 +23,14 @@ from smrlab.sweeps.run import Outcome
 from smrlab.work import Job, attend
 
 
+def test_the_program_and_its_groups_by_themselves_show_what_they_know(smrlab: Invoke) -> None:
+    for words, known in (((), ("compare", "device", "trace")), (("trace",), ("info", "convert"))):
+        ended = smrlab(*words)
+        shown = ended.out + ended.err
+        assert " ".join(("Usage: smrlab", *words)) in shown
+        assert all(name in shown for name in known), shown
+
+
 def test_a_fit_takes_what_it_was_given(smrlab: Invoke, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each option under the engine's name for it."""
     asked: list[Any] = []

@@ -21,7 +21,8 @@ NEW = ("drive", "new", "--capacity", "2TB", "--rpm", "5400", "--zones", "25", "-
 def mine(smrlab: Invoke, tmp_path: Path) -> Path:
     path = tmp_path / "mine.toml"
     ended = smrlab(*NEW, "--out", path)
-    assert ended.status == 0, ended.err
+    assert (ended.status, ended.err) == (0, f"{path} written\n")
+    assert "written" not in ended.out
     return path
 
 

@@ -56,6 +56,13 @@ def test_a_trace_where_a_specification_belongs_is_told_its_option(tmp_path: Path
         run._from_file(tmp_path / "t.parquet")
     with pytest.raises(InputError, match=r"none.toml: No such file or directory"):
         run._from_file(tmp_path / "none.toml")
+    # Each of several faults names the file.
+    (tmp_path / "two.toml").write_text("seed = -1\nlimit = 'x'\n")
+    with pytest.raises(InputError) as fault:
+        run._from_file(tmp_path / "two.toml")
+    lines = str(fault.value).splitlines()
+    begins = [f"{tmp_path}/two.toml: {field}: " for field in ("limit", "seed")]
+    assert all(line.startswith(begin) for line, begin in zip(lines, begins, strict=True)), lines
 
 
 @pytest.mark.parametrize(

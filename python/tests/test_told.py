@@ -109,11 +109,12 @@ def test_a_store_is_deleted_with_the_stores_in_it_and_nothing_else(tmp_path: Pat
     (store / "notes" / "header").write_bytes(b"something")
     (store / "disk.1").symlink_to(other)
     (store / "mine.txt").write_text("kept")
+    (store / "log.7").mkdir()
     stores.delete_store(store)
     left = sorted(str(p.relative_to(tmp_path)) for p in tmp_path.rglob("*"))
     assert left == [
-        "other", "other/data.0", "store", "store/bad", "store/bad/data.0", "store/disk.1", "store/mine.txt",
-        "store/notes", "store/notes/data.0", "store/notes/header",
+        "other", "other/data.0", "store", "store/bad", "store/bad/data.0", "store/disk.1", "store/log.7",
+        "store/mine.txt", "store/notes", "store/notes/data.0", "store/notes/header",
     ]  # fmt: skip
 
 
