@@ -73,11 +73,15 @@ fn converse(target: &Target, stream: TcpStream) -> io::Result<()> {
     let done = Session::with(target, agreed, address, out).serve(reader);
     drop(live);
     let mut sessions = target.sessions.lock();
-    if sessions.get(&nexus).is_some_and(|own| own.id == id) {
-        sessions.remove(&nexus);
+    let own = sessions.get(&nexus).is_some_and(|own| own.id == id);
+    let gone = if own { sessions.remove(&nexus) } else { None };
+    if own {
         target.disk.reserve(&mut |all| all.lost(&port));
     }
+    drop(sessions);
     let _ = stream.shutdown(std::net::Shutdown::Both);
+    // With it goes what is still to be sent: it waits for nobody now, and nobody waits for it.
+    drop(gone);
     done
 }
 
