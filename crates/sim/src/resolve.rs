@@ -384,9 +384,53 @@ pub fn traces(given: &Spec) -> Result<impl TraceSource + use<>> {
 
 #[cfg(test)]
 mod tests {
+    use super::*;
+
     #[test]
     fn a_drive_file_has_an_end() {
-        assert_eq!(super::read_drive("/dev/zero").unwrap_err(), "no drive file: longer than 64 MiB");
-        assert_eq!(super::read_drive("/dev/null").unwrap(), "");
+        assert_eq!(read_drive("/dev/zero").unwrap_err(), "no drive file: longer than 64 MiB");
+        assert_eq!(read_drive("/dev/null").unwrap(), "");
+    }
+
+    /// A run of random requests on a small drive, and more fields.
+    fn spec(more: &str) -> Spec {
+        Spec::from_toml(&format!("trace = 'synth:uniform,requests=200,span=1GB'\ndrive = 'tiny'\n{more}"))
+            .unwrap()
+    }
+
+    /// What a stack or a burst is short for is not said a second time.
+    #[test]
+    fn what_is_said_twice_is_refused() {
+        for (more, said) in [
+            ("stack = 'mirror / rmw'\nlayer = 'log'", "stack: it ends in a layer, and layer=log is another"),
+            (
+                "stack = 'mirror / rmw'\narray = 'striped'",
+                "stack: array=striped says what stands above the drives",
+            ),
+            ("burst = 3\njoin = 'chain'", "burst: join=chain says how traces are joined"),
+            ("burst = 0", "burst: 0 is not accepted"),
+        ] {
+            let told = resolve(&spec(more)).map(drop).map_err(|e| e.to_string());
+            assert!(told.as_ref().is_err_and(|e| e.contains(said)), "{more}: {told:?}");
+        }
+        let stacked = resolve(&spec("stack = 'mirror'\nlayer = 'rmw'")).unwrap().spec;
+        assert!(stacked.array.starts_with("mirror,") && stacked.layer.starts_with("rmw,"), "{stacked:?}");
+        assert_eq!(resolve(&spec("burst = 3")).unwrap().spec.join, "bursts,requests=3");
+    }
+
+    /// A limit of the host's space makes it smaller alone.
+    #[test]
+    fn a_limit_of_the_space_is_none_beyond_it() {
+        let host = |more: &str| resolve(&spec(more)).unwrap().host.0;
+        let own = host("");
+        assert_eq!([host("host_blocks = 10"), host("host_blocks = 1000000000")], [10, own]);
+    }
+
+    /// Without a drive addresses are wrapped to the limit.
+    #[test]
+    fn traces_by_themselves_are_wrapped_to_the_limit() {
+        let all = |more: &str| smrlab_trace::read_all(&mut traces(&spec(more)).unwrap()).unwrap();
+        let wrapped = all("host_blocks = 4096\nwrap = 'capacity'");
+        assert!(wrapped.iter().all(|r| r.end().0 <= 4096) && all("").iter().any(|r| r.end().0 > 4096));
     }
 }

@@ -424,6 +424,36 @@ fn heatmap(m: &Metrics) -> Table {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::metrics::{Adjusted, MetricsSetup};
+    use crate::spaces::Spaces;
+
+    fn tally(commands: u64, blocks: u64, adjusted: u64) -> Tally {
+        Tally { commands, blocks, adjusted, ns: 0 }
+    }
+
+    /// Of 5 reads and 9 writes two reads and three writes were refused: they are told, and move nothing. 16 + 60 blocks in 2 s.
+    #[test]
+    fn what_was_refused_is_told_and_moves_nothing() {
+        let host_blocks = Blocks(1000);
+        let adjusted = Adjusted { blocks: 4, floor_plus_one: false };
+        let (spaces, stall) = (Spaces::one(host_blocks), SimTime::from_ms(500));
+        let mut m = Metrics::new(&MetricsSetup {
+            host_blocks,
+            spaces,
+            adjusted,
+            window: None,
+            stall,
+            foretold: false,
+        });
+        (m.host[0], m.host[1]) = (tally(5, 20, 6), tally(9, 84, 25));
+        m.undone = [tally(2, 4, 1), tally(3, 24, 7)];
+        (m.first_arrival, m.last_ack) = (Some(SimTime::ZERO), SimTime::from_ms(2000));
+        let told = host(&m, 0, Unwritten::default());
+        let refused = ["blocks_read", "blocks_written", "adjusted_reads", "adjusted_writes"]
+            .map(|name| told[&format!("refused_{name}")].as_u64());
+        assert_eq!(refused, [4, 24, 1, 7].map(Some));
+        assert_eq!(rates(&m)["mb_per_s"], json!(76.0 * 512.0 / 2e6));
+    }
 
     #[test]
     fn suggestions_are_round_and_never_too_small() {

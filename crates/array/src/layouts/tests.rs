@@ -1,7 +1,7 @@
 //! What all layouts do, work by work.
 
 use crate::plan::Outcome;
-use crate::{Array, ArrayContext, MemberId, MemberPlan, Phase, Records, Stop, Ticket, Work, parse};
+use crate::{Array, ArrayContext, Health, MemberId, MemberPlan, Phase, Records, Stop, Ticket, Work, parse};
 use smrlab_stl::{Cause, HostRequest, Refusal};
 use smrlab_units::{Blocks, HostOp, Lba, Zone, ZoneCondition, ZoneKind};
 
@@ -244,6 +244,54 @@ fn a_mirrors_checkpoint_says_what_is_being_written() {
         let asked = carry_out(&mut *again, Work::Job(job));
         assert_eq!(asked, [(HostOp::Read, Cause::Parity), (HostOp::Write, Cause::Parity)]);
     }
+}
+
+/// Whoever begins with the checkpoint of an array that lost a drive knows that.
+#[test]
+fn a_checkpoint_says_which_drives_are_dead() {
+    let zones = [zones()];
+    let zoned = ["zone-log", "dm-zoned,reserved=1"].map(|text| (text, 1));
+    let others = [
+        "mirror,disks=4,copies=2",
+        "raid5,disks=4,chunk=8blk",
+        "raid6,disks=4,chunk=8blk",
+        "raid4s,disks=4,chunk=8blk",
+        "dvs,disks=4,chunk=8blk,segment=4",
+        "full-stripe,disks=4,chunk=8blk,segment=4",
+    ];
+    for (text, disks) in zoned.into_iter().chain(others.map(|text| (text, 4))) {
+        let made = || -> Box<dyn Array> {
+            if disks > 1 {
+                return array(text, &[960; 4]);
+            }
+            let context = ArrayContext::new(&[Blocks(60 * 64)]).zoned(&zones);
+            parse(text).unwrap().build(&context).unwrap().array
+        };
+        let mut lost = made();
+        lost.failed(MemberId(0), &mut MemberPlan::new(true));
+        let mut kept = Records::default();
+        lost.checkpoint(&mut kept);
+        let mut again = made();
+        again.recover(&kept, &mut MemberPlan::new(true));
+        let health = |array: &dyn Array| (0..disks).map(|d| array.health(MemberId(d))).collect::<Vec<_>>();
+        assert_eq!(health(&*again), health(&*lost), "{text}");
+        assert_eq!(again.health(MemberId(0)), Health::Dead, "{text}");
+    }
+}
+
+/// A log over 40 zones that are written in order resets each before it is written again, and none that is empty.
+#[test]
+fn zones_are_reset_before_they_are_written_again() {
+    let zones = [zones()];
+    let context = ArrayContext::new(&[Blocks(60 * 64)]).zoned(&zones);
+    let mut log = parse("zone-log").unwrap().build(&context).unwrap().array;
+    let resets = |log: &mut dyn Array, n: u64| {
+        let write = |i: u64| host(HostOp::Write, i % 8 * 64, 64);
+        let asked = (0..n).flat_map(|i| carry_out(log, write(i))).collect::<Vec<_>>();
+        asked.iter().filter(|a| matches!(a.0, HostOp::Zone(_))).count()
+    };
+    assert_eq!(resets(&mut *log, 30), 0);
+    assert!(resets(&mut *log, 300) > 100);
 }
 
 /// Each zone in reserve is one that the host does not see.

@@ -472,23 +472,25 @@ fn a_drive_that_is_gone_refuses_nothing() {
     assert_eq!(look(false).unwrap(), Does::Other);
 }
 
-/// Few writes that take a turn more are chance: of that the answer is less sure.
+/// Few writes that take a turn more, and few pieces that lie elsewhere afterwards, are chance: of that the answer is less sure.
 #[test]
 fn few_slow_writes_make_no_shingled_drive() {
-    for slow in [0, 2, 3] {
-        let mut writes = 0;
+    for (slow, moved) in [(0, 0), (2, 0), (3, 0), (0, 3), (2, 5)] {
+        let (mut writes, mut elsewhere) = (0, std::collections::BTreeSet::new());
         let mut target = crate::fakes::Fake::new(1 << 22, |dir, lba, _, now| {
-            writes += u64::from(dir == Dir::Write);
-            let later = dir == Dir::Write && writes <= slow;
-            crate::fakes::passes(lba as f64 / 1000.0, now) + if later { crate::fakes::TURN } else { 0 }
+            let written = dir == Dir::Write;
+            writes += u64::from(written);
+            if written && (slow + 1..=slow + moved).contains(&writes) {
+                elsewhere.insert(lba);
+            }
+            let angle = lba as f64 / 1000.0 + if !written && elsewhere.contains(&lba) { 0.3 } else { 0.0 };
+            let later = written && writes <= slow;
+            crate::fakes::passes(angle, now) + if later { crate::fakes::TURN } else { 0 }
         });
         let found = identify(&mut target, &mut Quiet).unwrap();
         let pieces = found.evidence[0].points.len() as f64;
-        assert_eq!(found.kind, DriveKind::Cmr, "{slow}: {}", found.evidence[0].saw);
-        assert!(
-            (found.confidence - (1.0 - slow as f64 / pieces)).abs() < 1e-9,
-            "{slow}: {}",
-            found.confidence
-        );
+        assert_eq!(found.kind, DriveKind::Cmr, "{slow} {moved}: {}", found.evidence[0].saw);
+        let sure = 1.0 - (slow + moved) as f64 / pieces;
+        assert!((found.confidence - sure).abs() < 1e-9, "{slow} {moved}: {}", found.confidence);
     }
 }

@@ -136,6 +136,19 @@ fn an_unfinished_file_is_not_there() {
     assert_eq!(std::fs::read_dir(&dir).unwrap().count(), 0);
 }
 
+/// A trace without a request is none, and what stood there before stays.
+#[test]
+fn a_trace_of_nothing_is_not_written() {
+    let dir = scratch("nothing");
+    let path = dir.join("t.parquet");
+    std::fs::write(&path, "before").unwrap();
+    let mut w = ParquetWriter::create(&path, "test").unwrap();
+    w.write(&Batch::new()).unwrap();
+    assert!(matches!(w.finish(|d| d.to_string()), Err(TraceError::Empty(_))));
+    assert_eq!(std::fs::read(&path).unwrap(), b"before");
+    assert_eq!(std::fs::read_dir(&dir).unwrap().count(), 1);
+}
+
 #[test]
 fn a_truncated_file_is_told() {
     let dir = scratch("truncated");

@@ -98,6 +98,10 @@ fn biosnoop_commands_have_blanks_and_lines_come_when_requests_end() {
     assert_eq!((s.device_name(b.device[0]), s.device_name(b.device[2])), ("vda".into(), "sdb".into()));
     let bpftrace =
         "TIME(ms)     DISK    COMM             PID    LAT(ms)\n611          nvme0n1 bash   4179        10\n";
+    // A write of nothing is a flush, a read or discard of nothing is nothing.
+    let nothing = ["R", "D", "W", "FN"].map(|op| format!("0.600000 sh 13 sdb {op} 8 0 0.00 1.00\n")).concat();
+    let b = rows("biosnoop", format!("{text}{nothing}"));
+    assert_eq!(extents(&b)[3..], [(Flush, 0, 0), (Flush, 0, 0)]);
     refused("biosnoop", bpftrace, &["line 1", "header"]);
     refused("biosnoop", format!("{text}x\n"), &["line 5", "columns are missing"]);
 }
@@ -150,6 +154,19 @@ fn oracle_general_objects_get_places_and_all_are_reads() {
     assert_eq!(b.lba.iter().map(|l| l.0).collect::<Vec<_>>(), [72, 56, 72, 72]);
     let detected: Vec<_> = (0..20).map(|i| (1000 + i, u64::from(i) << 40, 4096)).collect();
     assert_eq!(rows("auto", objects(&detected)).len(), 20);
+    // Half a year between two requests: these are no seconds.
+    let apart: Vec<_> =
+        detected.iter().map(|(s, object, n)| (1000 + (s - 1000) * (1 << 24), *object, *n)).collect();
+    refused("auto", objects(&apart), &["could not be told"]);
+}
+
+/// Milliseconds with decimals, and whole blocks everywhere: few lines may be of either format, many are not by chance.
+#[test]
+fn many_lines_of_whole_blocks_are_bytes() {
+    let lines = |n: u64| (0..n).map(|i| format!("{i}.5 0 {} 1024 1\n", 512 * i)).collect::<String>();
+    refused("auto", lines(19), &["disksim", "msr-cut"]);
+    let b = rows("auto", lines(20));
+    assert_eq!((b.len(), extents(&b)[3]), (20, (Read, 3, 2)));
 }
 
 #[test]

@@ -90,3 +90,25 @@ fn slipped_sectors_shift_the_middle_of_a_track() {
         "no further than the last block"
     );
 }
+
+/// A straight curve is looked at in each part of the way. Times that are off by what measuring them is off do not make it looked at more
+/// closely, those that are off by more do.
+#[test]
+fn noise_is_no_jump_of_a_curve() {
+    let looked = |noise: f64, spread: f64| {
+        let turn = TURN as f64;
+        let mut target = Fake::new(1 << 20, |_, _, _, now| now + 1);
+        let mut quiet = Quiet;
+        let mut dial = Dial::new(&mut target, &mut quiet);
+        dial.set_period(turn, 0.0);
+        let time = |d: u64| [1e6 + 1000.0 * d as f64 + noise * turn * ((d % 7) as f64 / 3.0 - 1.0); 2];
+        let mut points = [1, 4097].map(|d| (d, time(d))).to_vec();
+        refine(&mut dial, &mut points, spread * turn, [0.0, 1.0], |_, d| Ok((d, time(d)))).unwrap();
+        assert!(points.is_sorted_by_key(|p| p.0));
+        points.len()
+    };
+    let straight = looked(0.0, 0.01);
+    assert!((16..=40).contains(&straight), "{straight}");
+    assert_eq!(looked(0.01, 0.01), straight);
+    assert!(looked(0.05, 0.005) > 2 * straight);
+}
