@@ -42,7 +42,9 @@ class Initiator:
 
     def send(self, opcode: int, data: bytes = b"", *, flags: int = 0x80, expected: int = 0, cdb: bytes = b"") -> None:
         """Sends a PDU with the next number."""
-        head = struct.pack(">BBxxB3s8xIIII", opcode, flags, 0, len(data).to_bytes(3, "big"), 1, expected, self.number, 0)
+        head = struct.pack(
+            ">BBxxB3s8xIIII", opcode, flags, 0, len(data).to_bytes(3, "big"), 1, expected, self.number, 0
+        )
         self.number += opcode & 0x40 == 0
         self.socket.sendall(head + cdb.ljust(16, b"\0") + data + bytes(-len(data) % 4))
 

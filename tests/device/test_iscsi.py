@@ -143,9 +143,7 @@ def target(device: Device) -> str:
 
 
 @pytest.mark.timed
-def test_a_device_that_is_stopped_asks_its_initiators_to_log_out(
-    make: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_device_that_is_stopped_asks_its_initiators_to_log_out(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     """One logs out at once, the other never: it is closed when its time is over, and said."""
     monkeypatch.setattr(devices, "LOGOUT_S", 2)
     device, port = serve(make, layer="cmr")
@@ -182,7 +180,7 @@ def test_a_device_that_is_stopped_asks_its_initiators_to_log_out(
 
 
 def test_others_are_refused_while_a_disk_is_formatted(make: Make) -> None:
-    """Clients of the NBD socket get EIO until it is over, and then what the format left: they neither wait nor read what is half of both."""
+    """Clients of the NBD socket get EIO until it is over, and then what the format left: none waits or reads a half."""
     device, port = serve(make, layer="cmr", size=64 << 20)
     text = b"x" * 4096
     sense = bytes([0x03, 0, 0, 0, 18, 0])
