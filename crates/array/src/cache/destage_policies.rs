@@ -22,6 +22,7 @@ pub(super) fn named(name: &str, age: u64) -> Box<dyn DestagePolicy> {
             refs: BTreeMap::new(),
             lru: Order::default(),
             lfu: BTreeSet::new(),
+            fallen: BTreeMap::new(),
         }),
     }
 }
@@ -68,12 +69,21 @@ struct LruLfu {
     lru: Order,
     /// References, when it fell out of the other list, group.
     lfu: BTreeSet<(u64, u64, u64)>,
+    /// The first two of these for each group.
+    fallen: BTreeMap<u64, (u64, u64)>,
 }
 
 impl LruLfu {
+    /// A group is in the list by references no more.
+    fn take_out(&mut self, group: u64) {
+        if let Some((refs, at)) = self.fallen.remove(&group) {
+            self.lfu.remove(&(refs, at, group));
+        }
+    }
+
     fn forget(&mut self, group: u64) {
         self.lru.remove(group);
-        self.lfu.retain(|e| e.2 != group);
+        self.take_out(group);
     }
 }
 
@@ -83,18 +93,21 @@ impl DestagePolicy for LruLfu {
         *self.refs.entry(group).or_insert(0) += 1;
         // A group is in one of the two lists.
         if !self.lru.stamps.contains_key(&group) {
-            self.lfu.retain(|e| e.2 != group);
+            self.take_out(group);
         }
         self.lru.touch(group);
         let half = (self.refs.len() / 2).max(1);
         if self.lru.len() > half
             && let Some(out) = self.lru.pop()
         {
-            self.lfu.insert((self.refs.get(&out).copied().unwrap_or(1), self.accesses, out));
+            let refs = self.refs.get(&out).copied().unwrap_or(1);
+            self.lfu.insert((refs, self.accesses, out));
+            self.fallen.insert(out, (refs, self.accesses));
         }
         if self.accesses.is_multiple_of(self.age) {
             self.refs.values_mut().for_each(|r| *r = r.div_ceil(2));
-            self.lfu = self.lfu.iter().map(|(r, at, g)| (r.div_ceil(2), *at, *g)).collect();
+            self.fallen.values_mut().for_each(|(r, _)| *r = r.div_ceil(2));
+            self.lfu = self.fallen.iter().map(|(g, (r, at))| (*r, *at, *g)).collect();
         }
     }
 

@@ -73,17 +73,15 @@ impl Floating {
     fn runs(&self, r: &HostRequest, mut each: impl FnMut(Range<u64>, Pba)) {
         let (unit, end) = (self.groups.unit, r.lba.0 + r.blocks.0);
         let mut open: Option<(Range<u64>, Pba)> = None;
-        let mut lba = r.lba.0;
-        while lba < end {
-            let next = end.min((lba / unit + 1) * unit);
-            let pba = self.groups.at(lba / unit) + Blocks(lba % unit);
+        self.groups.runs(r.lba.0 / unit..end.div_ceil(unit), |units, place| {
+            let (lba, next) = (r.lba.0.max(units.start * unit), end.min(units.end * unit));
+            let pba = self.groups.pba(place) + Blocks(lba - units.start * unit);
             let blocks = lba - r.lba.0..next - r.lba.0;
             match &mut open {
                 Some((run, first)) if *first + Blocks(run.end - run.start) == pba => run.end = blocks.end,
                 _ => _ = open.replace((blocks, pba)).map(|(run, first)| each(run, first)),
             }
-            lba = next;
-        }
+        });
         open.into_iter().for_each(|(run, first)| each(run, first));
     }
 

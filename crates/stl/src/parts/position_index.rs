@@ -4,6 +4,10 @@
 //! each key of which it still is the newest copy. A hash table leads from a group to its newest item, and items to older
 //! ones of the group that still hold something. Memory follows the keys that are there: 16 bytes an item and 6 of the
 //! table, with room to grow at most twice that, for 1 to 8 keys; what was superseded is dropped before anything grows.
+//! Keys that are appended in their order before anything else are a range, for whose items there is only room: an area that is filled in
+//! order costs nothing.
+
+use std::ops::Range;
 
 /// Keys in a group.
 const GROUP: u32 = 8;
@@ -13,7 +17,7 @@ const NONE: u32 = u32::MAX;
 const SMALLEST: usize = 12;
 
 /// Keys of one group that were appended side by side.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 struct Item {
     group: u32,
     /// The position at which the group's first key would lie; wraps around.
@@ -35,12 +39,23 @@ pub struct PositionIndex {
     number: u32,
     appended: u32,
     positions: u32,
+    /// Keys that lie side by side from position `first` on. While there are any, there are neither items nor a table.
+    in_order: Range<u32>,
+    first: u32,
 }
 
 impl PositionIndex {
     /// For an area of `positions` positions.
     pub fn new(positions: u32) -> Self {
-        Self { items: Vec::new(), table: Vec::new(), number: 0, appended: 0, positions }
+        Self {
+            items: Vec::new(),
+            table: Vec::new(),
+            number: 0,
+            appended: 0,
+            positions,
+            in_order: 0..0,
+            first: 0,
+        }
     }
 
     /// How many positions have been appended since the last [`clear`](Self::clear).
@@ -77,13 +92,10 @@ impl PositionIndex {
         }
     }
 
-    /// The items of a group, the newest one first; some may hold nothing any more.
+    /// The items of a group, the newest one first; some may hold nothing any more. There must be a table.
     #[inline]
     fn group(&self, group: u32) -> impl Iterator<Item = &Item> {
-        let mut at = match self.table.is_empty() {
-            true => NONE,
-            false => self.table[self.entry(group).0],
-        };
+        let mut at = self.table[self.entry(group).0];
         at = if at == NONE { NONE } else { at & self.number };
         std::iter::from_fn(move || {
             let item = self.items.get(at as usize)?;
@@ -99,16 +111,56 @@ impl PositionIndex {
     #[inline]
     pub fn append(&mut self, key: u32, n: u32) -> u32 {
         assert!(n <= self.free(), "appended past the end");
-        let (mut fresh, mut done) = (n, 0);
-        while done < n {
-            let (group, lane) = ((key + done) / GROUP, (key + done) % GROUP);
-            let k = (GROUP - lane).min(n - done);
-            let mask = (((1u32 << k) - 1) << lane) as u8;
-            fresh -= self.put(group, self.appended.wrapping_sub(lane), mask);
-            self.appended += k;
-            done += k;
+        if self.table.is_empty() && self.append_in_order(key, n) {
+            return n;
         }
+        let mut fresh = n;
+        for Item { group, base, mask, .. } in items(key..key + n, self.appended) {
+            fresh -= self.put(group, base, mask);
+        }
+        self.appended += n;
         fresh
+    }
+
+    /// Appends keys that go on where the others ended, all of them in order; answers whether they do. Takes the memory that
+    /// their items would take one after the other.
+    #[inline(never)]
+    fn append_in_order(&mut self, key: u32, n: u32) -> bool {
+        let keys = &self.in_order;
+        if keys.is_empty() {
+            (self.in_order, self.first) = (key..key, self.appended);
+        } else if key != keys.end || self.appended - self.first != keys.end - keys.start {
+            self.make_items();
+            return false;
+        }
+        let items = |keys: &Range<u32>| match keys.is_empty() {
+            true => 0,
+            false => (keys.end.div_ceil(GROUP) - keys.start / GROUP) as usize,
+        };
+        let before = items(&self.in_order);
+        self.in_order.end += n;
+        self.appended += n;
+        // Room for an item is made before it is known whether the last one goes on.
+        let wanted = items(&self.in_order).max(before + 1);
+        let mut room = self.items.capacity();
+        while room < wanted {
+            room += (room / 2).max(SMALLEST);
+        }
+        if room > self.items.capacity() {
+            (self.items, self.table) = (Vec::with_capacity(room), Vec::with_capacity(room + room / 2));
+        }
+        true
+    }
+
+    /// Makes items of the keys that were appended in their order.
+    #[cold]
+    #[inline(never)]
+    fn make_items(&mut self) {
+        let keys = std::mem::take(&mut self.in_order);
+        if !keys.is_empty() {
+            self.items.extend(items(keys, self.first));
+            self.rehash();
+        }
     }
 
     /// Appends an item; answers how many of its keys were there before.
@@ -200,6 +252,9 @@ impl PositionIndex {
     pub fn find_run(&self, key: u32, most: u32) -> (Option<u32>, u32) {
         let lane = key % GROUP;
         let most = most.min(GROUP - lane);
+        if self.table.is_empty() {
+            return self.find_in_order(key, most);
+        }
         let mut others = 0;
         for item in self.group(key / GROUP) {
             let mask = item.mask >> lane;
@@ -211,8 +266,20 @@ impl PositionIndex {
         (None, others.trailing_zeros().min(most))
     }
 
+    fn find_in_order(&self, key: u32, most: u32) -> (Option<u32>, u32) {
+        let keys = &self.in_order;
+        match key {
+            key if key < keys.start => (None, most.min(keys.start - key)),
+            key if key < keys.end => (Some(self.first + (key - keys.start)), most.min(keys.end - key)),
+            _ => (None, most),
+        }
+    }
+
     /// Forgets `key`; answers whether it was there. Its position stays taken.
     pub fn remove(&mut self, key: u32) -> bool {
+        if self.in_order.contains(&key) {
+            self.make_items();
+        }
         if self.table.is_empty() {
             return false;
         }
@@ -230,7 +297,8 @@ impl PositionIndex {
     }
 
     /// Forgets all keys of a range; answers how many were there. Looks at every item.
-    pub fn remove_range(&mut self, keys: std::ops::Range<u32>) -> u32 {
+    pub fn remove_range(&mut self, keys: Range<u32>) -> u32 {
+        self.make_items();
         let mut gone = 0;
         for item in &mut self.items {
             let lane = |key: u32| key.saturating_sub(item.group * GROUP).min(GROUP);
@@ -243,10 +311,11 @@ impl PositionIndex {
 
     /// The keys that are there with their positions, in the order of the positions.
     pub fn live(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
-        self.items.iter().flat_map(|item| {
+        let of_items = self.items.iter().flat_map(|item| {
             let lanes = (0..GROUP).filter(|lane| item.mask >> lane & 1 == 1);
             lanes.map(|lane| (item.group * GROUP + lane, item.base.wrapping_add(lane)))
-        })
+        });
+        self.in_order.clone().zip(self.first..).chain(of_items)
     }
 
     /// Forgets everything; all positions are free again.
@@ -277,6 +346,20 @@ impl PositionIndex {
     pub fn bytes(&self) -> u64 {
         (self.items.capacity() * size_of::<Item>() + self.table.capacity() * size_of::<u32>()) as u64
     }
+}
+
+/// The items of `keys`, appended side by side from position `first` on.
+#[inline]
+fn items(keys: Range<u32>, first: u32) -> impl Iterator<Item = Item> {
+    let mut key = keys.start;
+    std::iter::from_fn(move || {
+        (key < keys.end).then(|| {
+            let (group, lane, at) = (key / GROUP, key % GROUP, first + (key - keys.start));
+            let k = (GROUP - lane).min(keys.end - key);
+            key += k;
+            Item { group, base: at.wrapping_sub(lane), older: NONE, mask: (((1u32 << k) - 1) << lane) as u8 }
+        })
+    })
 }
 
 #[cfg(test)]
@@ -350,8 +433,63 @@ mod tests {
     #[test]
     fn keys_one_by_one_cost_no_more_than_together() {
         let mut index = PositionIndex::new(100_000);
+        // Behind another one: they are items.
+        index.append(99_000, 1);
         (0..80_000).for_each(|key| _ = index.append(key, 1));
         assert!(index.bytes() < 5 * 80_000, "{} bytes", index.bytes());
-        assert_eq!((index.find(77_777), index.find_run(77_777, 9)), (Some(77_777), (Some(77_777), 7)));
+        assert_eq!((index.find(77_777), index.find_run(77_777, 9)), (Some(77_778), (Some(77_778), 7)));
+    }
+
+    /// What is appended in order, by so many keys at a time, is what it would be as items from the first key on, but for the memory
+    /// that is touched.
+    #[test]
+    fn keys_in_order_stand_for_their_items() {
+        for (first, at, step, count) in
+            [(104, 0, 8, 500), (3, 5, 1, 97), (13, 2, 3, 40), (7, 0, 1000, 9), (6, 0, 2, 1)]
+        {
+            let mut indices = [PositionIndex::new(100_000), PositionIndex::new(100_000)];
+            for index in &mut indices {
+                index.skip_to(at);
+            }
+            let [in_order, as_items] = &mut indices;
+            for i in 0..count {
+                assert_eq!(
+                    (in_order.append(first + i * step, step), as_items.append(first + i * step, step)),
+                    (step, step)
+                );
+                as_items.make_items();
+                assert_eq!(in_order.bytes(), as_items.bytes(), "{i} of {step} from {first}");
+            }
+            assert!(in_order.items.is_empty() && !as_items.items.is_empty());
+            assert!(in_order.live().eq(as_items.live()));
+            for key in 0..first + count * step + 20 {
+                assert_eq!(in_order.find_run(key, 5), as_items.find_run(key, 5), "{key}");
+            }
+            in_order.make_items();
+            assert_eq!((&in_order.items, &in_order.table), (&as_items.items, &as_items.table));
+            // An old key again: no longer in order.
+            assert_eq!((in_order.append(first, 1), as_items.append(first, 1)), (0, 0));
+            assert!(in_order.live().eq(as_items.live()));
+        }
+    }
+
+    #[test]
+    fn what_does_not_go_on_makes_items() {
+        let fill = || {
+            let mut index = PositionIndex::new(100);
+            index.append(10, 20);
+            index
+        };
+        let mut index = fill();
+        assert_eq!((index.remove(30), index.items.len()), (false, 0));
+        assert_eq!((index.remove(12), index.find(12), index.find(13)), (true, None, Some(3)));
+        let mut index = fill();
+        assert_eq!((index.remove_range(0..12), index.find(11), index.find(12)), (2, None, Some(2)));
+        // Behind positions that nobody wants.
+        let mut index = fill();
+        index.skip_to(50);
+        assert_eq!((index.append(30, 4), index.find(29), index.find(30)), (4, Some(19), Some(50)));
+        let mut index = fill();
+        assert_eq!((index.append(12, 2), index.find(11), index.find(12)), (0, Some(1), Some(20)));
     }
 }

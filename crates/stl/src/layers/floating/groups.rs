@@ -27,6 +27,19 @@ impl Group {
         (k + k * spare / units) as u32
     }
 
+    /// Calls `each` with the runs of `units` that lie side by side at first, and the place of the first one of each.
+    fn homes(&self, units: Range<u64>, each: &mut impl FnMut(Range<u64>, u64)) {
+        let (spare, own) = (u64::from(self.places - self.units), u64::from(self.units));
+        let (mut k, end) = (units.start - self.unit, units.end - self.unit);
+        while k < end {
+            // So many free places lie before it. The next one lies before the first unit of which that makes one more.
+            let free = k * spare / own;
+            let next = if spare == 0 { end } else { ((free + 1) * own).div_ceil(spare).min(end) };
+            each(self.unit + k..self.unit + next, self.place + k + free);
+            k = next;
+        }
+    }
+
     /// All its places.
     fn all(&self) -> Range<u64> {
         self.place..self.place + u64::from(self.places)
@@ -91,6 +104,23 @@ impl Groups {
         let (i, k) = self.group_of(unit);
         let group = &self.groups[i];
         group.place + u64::from(self.moved.get(unit).checked_sub(1).unwrap_or_else(|| group.home(k)))
+    }
+
+    /// Calls `each` with runs of `units` that lie side by side, and the place of the first one of each. Two runs may lie side by
+    /// side, too.
+    pub(super) fn runs(&self, units: Range<u64>, mut each: impl FnMut(Range<u64>, u64)) {
+        let (mut i, mut unit) = (self.group_of(units.start).0, units.start);
+        while unit < units.end {
+            let group = &self.groups[i];
+            let end = units.end.min(group.unit + u64::from(group.units));
+            for (moved, place) in self.moved.runs_in(unit..end) {
+                group.homes(unit..moved.start, &mut each);
+                unit = moved.end;
+                moved.for_each(|unit| each(unit..unit + 1, group.place + u64::from(place) - 1));
+            }
+            group.homes(unit..end, &mut each);
+            (i, unit) = (i + 1, end);
+        }
     }
 
     /// First block of a place.

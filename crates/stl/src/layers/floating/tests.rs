@@ -1,3 +1,4 @@
+use super::groups::Groups;
 use crate::registry::build;
 use crate::{BuildContext, Cause, HostRequest, Plan, TranslationLayer};
 use smrlab_disk::model;
@@ -82,5 +83,37 @@ fn a_place_that_was_left_is_taken_behind_a_fence() {
         }
         // At the end of block 31 place 0 is next for unit 1.
         assert_eq!(write(&mut *l, 63, 1, 1), (vec![0], usize::from(!durable)));
+    }
+}
+
+/// Groups of 32, 8 and more places of tiny's tracks: runs of all units, from any one on, are where the units are one by one, before and after
+/// some of them moved.
+#[test]
+fn runs_lie_where_their_units_do() {
+    let tiny = model::load("tiny", |_| Err(String::new())).unwrap();
+    for (tracks, unit, spare) in [(1, 1, 0.25), (1, 1, 0.01), (3, 2, 0.4), (2, 3, 0.1), (5, 8, 0.0)] {
+        let mut groups = Groups::new(&tiny, tracks, unit, spare).unwrap();
+        for round in 0..40 {
+            for from in [0, 1, 17, 23, 24, 25, groups.units() / 2, groups.units() - 1] {
+                let end = groups.units().min(from + 70 + round);
+                let (mut next, mut runs) = (from, 0);
+                groups.runs(from..end, |units, place| {
+                    assert_eq!(units.start, next);
+                    assert!(
+                        units.clone().zip(place..).all(|(unit, place)| groups.place(unit) == place),
+                        "{units:?}"
+                    );
+                    (next, runs) = (units.end, runs + 1);
+                });
+                assert_eq!(next, end);
+                assert!(
+                    round > 0 || unit > 1 || spare < 0.2 || runs <= (end - from) / 3 + 2,
+                    "{runs} of {from}"
+                );
+            }
+            let unit = round * 7 % groups.units();
+            let free = groups.free(unit).next();
+            free.into_iter().for_each(|place| _ = groups.put(unit, place));
+        }
     }
 }
