@@ -4,8 +4,6 @@
 //! goes to the candidate that came first. Only bands with something dead in them are candidates: so each cleaning wins
 //! space, and cleaning comes to an end.
 
-use std::cmp::Ordering;
-
 /// A band that could be cleaned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Candidate {
@@ -35,34 +33,42 @@ pub enum Victim {
 }
 
 impl Victim {
-    /// The best of `candidates`.
+    /// The best of `candidates`: an empty band, which costs nothing, or else the one that costs least for what it wins.
+    #[inline]
     pub fn choose(self, candidates: impl Iterator<Item = Candidate>) -> Option<u32> {
-        let mut best: Option<Candidate> = None;
-        for c in candidates.filter(|c| c.live < c.slots) {
-            if best.is_none_or(|b| self.compare(&c, &b) == Ordering::Less) {
-                best = Some(c);
+        let dead = |c: &Candidate| c.slots - c.live;
+        match self {
+            Self::Greedy => least(candidates, |c| (c.live, c.slots), |a, b| u64::from(a) * u64::from(b)),
+            Self::CostBenefit => {
+                let gain = |c: &Candidate| u128::from(dead(c)) * u128::from(c.age.min(1 << 60));
+                least(candidates, |c| (u128::from(c.slots) + u128::from(c.live), gain(c)), |a, b| a * b)
+            }
+            Self::ColdWeight => {
+                let cost = |c: &Candidate| u128::from(c.live) + u128::from(c.heat);
+                least(candidates, |c| (cost(c), u128::from(dead(c))), |a, b| a * b)
             }
         }
-        best.map(|b| b.band)
     }
+}
 
-    /// `Less`: `a` is the better victim.
-    fn compare(self, a: &Candidate, b: &Candidate) -> Ordering {
-        if a.live.min(b.live) == 0 {
-            // An empty band costs nothing.
-            return a.live.cmp(&b.live);
+/// The first empty band, or else the first one of those with the smallest quotient. Products are compared instead of quotients.
+#[inline]
+fn least<T: Copy, P: Ord>(
+    candidates: impl Iterator<Item = Candidate>,
+    quotient: impl Fn(&Candidate) -> (T, T),
+    product: impl Fn(T, T) -> P,
+) -> Option<u32> {
+    let mut best: Option<(u32, (T, T))> = None;
+    for c in candidates.filter(|c| c.live < c.slots) {
+        if c.live == 0 {
+            return Some(c.band);
         }
-        // A smaller cost / gain is better; products instead of quotients.
-        let [a, b] = [a, b].map(|c| {
-            let (slots, live) = (u128::from(c.slots), u128::from(c.live));
-            match self {
-                Self::Greedy => (live, slots),
-                Self::CostBenefit => (slots + live, (slots - live) * u128::from(c.age.min(1 << 60))),
-                Self::ColdWeight => (live + u128::from(c.heat), slots - live),
-            }
-        });
-        (a.0 * b.1).cmp(&(b.0 * a.1))
+        let own = quotient(&c);
+        if best.is_none_or(|(_, least)| product(own.0, least.1) < product(least.0, own.1)) {
+            best = Some((c.band, own));
+        }
     }
+    best.map(|b| b.0)
 }
 
 #[cfg(test)]

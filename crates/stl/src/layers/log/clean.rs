@@ -51,13 +51,17 @@ impl LogLayer {
     /// Of too many bands with hot units the oldest one in which something is dead.
     fn oldest_hot(&self) -> Option<u32> {
         let most = f64::from(self.slots().band_count()) * self.options.hot_bands?;
-        let is_hot =
-            |band: &u32| self.bands[*band as usize].state == BandState::Closed && self.class_of(*band) == 1;
-        let hot = (0..self.bands.len() as u32).filter(is_hot);
-        if hot.clone().count() as f64 <= most {
-            return None;
+        let classes = classes(self.options.separate);
+        let (mut count, mut oldest): (u32, Option<(u64, u32)>) = (0, None);
+        for (band, b) in (0..).zip(&self.bands) {
+            if b.state == BandState::Closed && b.head % classes == 1 {
+                count += 1;
+                if oldest.is_none_or(|(stamp, _)| b.stamp < stamp) && self.dead(band) > 0 {
+                    oldest = Some((b.stamp, band));
+                }
+            }
         }
-        hot.filter(|&band| self.dead(band) > 0).min_by_key(|&band| self.bands[band as usize].stamp)
+        oldest.filter(|_| f64::from(count) > most).map(|(_, band)| band)
     }
 
     /// Plans the compaction of one band, and lists what it changes; answers whether the plan has a fence.

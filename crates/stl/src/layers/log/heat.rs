@@ -48,9 +48,4 @@ impl LogLayer {
         let stream = if self.options.streams == 1 { 0 } else { u32::from(stream) % self.options.streams };
         stream * classes(self.options.separate) + class
     }
-
-    /// The class of what a band was taken for.
-    pub(super) fn class_of(&self, band: u32) -> u32 {
-        self.bands[band as usize].head % classes(self.options.separate)
-    }
 }
