@@ -181,12 +181,12 @@ def test_a_device_that_is_stopped_asks_its_initiators_to_log_out(make: Make, mon
 
 def test_others_are_refused_while_a_disk_is_formatted(make: Make) -> None:
     """Clients of the NBD socket get EIO until it is over, and then what the format left: none waits or reads a half."""
-    device, port = serve(make, layer="cmr", size=64 << 20)
+    device, port = serve(make, layer="cmr", size=8 << 20)
     text = b"x" * 4096
     sense = bytes([0x03, 0, 0, 0, 18, 0])
     with Client(device.socket()) as client, Initiator(port, target(device)) as host:
         assert client.ask(WRITE, 0, 4096, text)[0] == 0
-        assert client.ask(WRITE, 32 << 20, 4096, text)[0] == 0
+        assert client.ask(WRITE, 4 << 20, 4096, text)[0] == 0
         device.ask("inject", slow_ns=1_500_000_000)
         # FORMAT UNIT with a short list: IMMED.
         host.send(0x01, bytes([0, 0x02, 0, 0]), flags=0xA0, expected=4, cdb=bytes([0x04, 0x10, 0, 0, 0, 0]))
@@ -202,7 +202,7 @@ def test_others_are_refused_while_a_disk_is_formatted(make: Make) -> None:
             time.sleep(0.05)
         assert host.ask(sense, 18)[1][2] == 0
         device.ask("inject", clear=True)
-        for at in (0, 32 << 20):
+        for at in (0, 4 << 20):
             assert client.ask(READ, at, 4096) == (0, bytes(4096))
         assert client.ask(WRITE, 0, 4096, text)[0] == 0
         assert client.ask(READ, 0, 4096) == (0, text)
