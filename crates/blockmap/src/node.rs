@@ -350,6 +350,23 @@ impl<P: Payload> Node<P> {
         old
     }
 
+    /// Gives each unit of a leaf of a region a value of its own, none of which is the default; answers with the weights that were
+    /// there and are there now. The form is the one that it would have if they came one by one.
+    pub(crate) fn fill_leaf(
+        &mut self,
+        leaf: usize,
+        mem: &mut usize,
+        value: impl Fn(usize) -> P,
+    ) -> (u64, u64) {
+        self.expand(REGION, mem);
+        let Self::Split(leaves) = self else { return (0, 0) };
+        let old = leaves[leaf].weight(LEAF);
+        let values: [P; LEAF] = std::array::from_fn(value);
+        let weight = values.iter().map(|v| v.weight()).sum();
+        leaves[leaf].replace(Self::Dense(Box::new(Dense { weight, values })), mem);
+        (old, weight)
+    }
+
     /// Takes a plain array that became full or nearly empty back to a cheaper form.
     #[inline]
     fn settle(&mut self, mem: &mut usize) {

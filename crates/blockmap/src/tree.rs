@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::node::{Node, REGION};
+use crate::node::{LEAF, Node, REGION};
 use crate::payload::Payload;
 use crate::prefetch::{Hints, prefetch};
 
@@ -130,6 +130,23 @@ impl<P: Payload> UnitTree<P> {
             self.drop_empty_page(page);
         }
         (old, new)
+    }
+
+    /// Gives each unit of `range` a value of its own, none of which is the default.
+    pub(crate) fn fill_each(&mut self, range: Range<u64>, value: impl Fn(u64) -> P) {
+        let mut unit = range.start;
+        while unit < range.end {
+            let (page, region, offset) = place(unit);
+            if !offset.is_multiple_of(LEAF) || range.end - unit < LEAF as u64 {
+                self.modify(unit, |_| value(unit));
+                unit += 1;
+                continue;
+            }
+            let (regions, heap) = self.page_mut(page);
+            let (old, new) = regions[region].fill_leaf(offset / LEAF, heap, |i| value(unit + i as u64));
+            self.weight = self.weight + new - old;
+            unit += LEAF as u64;
+        }
     }
 
     /// Gives all of `range` one value; answers with the weight that was there.

@@ -59,6 +59,12 @@ impl UnitMap {
         self.tree.modify(unit, |_| tag).0
     }
 
+    /// Gives each unit of `range` a tag of its own, none of which is 0. Long ranges take a fraction of the time of one unit after the
+    /// other, and leave the same map.
+    pub fn set_each(&mut self, range: Range<u64>, tag: impl Fn(u64) -> u32) {
+        self.tree.fill_each(range, tag);
+    }
+
     /// Takes the tag from every unit of `range`; answers how many had one.
     pub fn remove(&mut self, range: Range<u64>) -> u64 {
         self.tree.fill(range, 0)

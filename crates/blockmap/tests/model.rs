@@ -114,6 +114,12 @@ proptest! {
                 let tag = step.tag * u32::from(step.put) * 0x4001_0003;
                 let at = BASE_UNIT + range.start..BASE_UNIT + range.end;
                 map.prefetch(at.start);
+                if step.put && part.len() > 1 && step.start % 2 == 0 {
+                    let own = |unit: u64| tag + (unit % 5) as u32;
+                    map.set_each(at, own);
+                    part.for_each(|i| model[i] = own(BASE_UNIT + i as u64));
+                    continue;
+                }
                 if part.len() == 1 {
                     prop_assert_eq!(map.set(at.start, tag), model[part.start]);
                 } else if step.put {

@@ -60,6 +60,9 @@ struct Band {
     stamp: u64,
 }
 
+/// From so many units on it is worth a look whether all of them are new.
+const LONG: u64 = 256;
+
 counters! {
     /// Events that are counted.
     struct Counters {
@@ -254,11 +257,18 @@ impl LogLayer {
         self.emptied.clear();
     }
 
-    /// The host's units `units` are at the end of a head's band.
+    /// The host's units `units` are at the end of a head's band. `first`: what is known to be [noted](Self::noted) of the first one.
     #[inline]
-    fn append(&mut self, band: u32, units: Range<u64>) {
+    fn append(&mut self, band: u32, units: Range<u64>, first: Option<(u32, u32)>) {
+        if units.end - units.start >= LONG && self.window.is_none() && self.homes.are_new(units.clone()) {
+            self.clock += units.end - units.start;
+            self.homes.append_new(band, units);
+            return self.stamped(band);
+        }
+        let mut known = first;
         for unit in units {
-            let (note, class) = self.noted(unit);
+            debug_assert!(known.is_none_or(|noted| noted == self.noted(unit)));
+            let (note, class) = known.take().unwrap_or_else(|| self.noted(unit));
             self.counters.hot_writes += u64::from(class);
             self.clock += 1;
             self.window.iter_mut().for_each(|window| window.push(unit));
@@ -266,6 +276,12 @@ impl LogLayer {
                 self.lost(old);
             }
         }
+        self.stamped(band);
+    }
+
+    /// The last unit of a band is the host's, and new.
+    #[inline]
+    fn stamped(&mut self, band: u32) {
         self.bands[band as usize].stamp = self.clock;
         self.appended(band);
     }
@@ -275,11 +291,14 @@ impl LogLayer {
         let fill = span.fill(|unit| self.logged(unit), plan);
         let (mut unit, mut extents) = (span.first, 0);
         while unit < span.end {
-            if let Some(end) = self.write_in_place(&span, unit, fill, plan) {
-                (unit, extents) = (end, extents + 1);
-                continue;
-            }
-            let class = self.noted(unit).1;
+            let noted = match self.write_in_place(&span, unit, fill, plan) {
+                Ok(end) => {
+                    (unit, extents) = (end, extents + 1);
+                    continue;
+                }
+                Err(noted) => noted,
+            };
+            let class = noted.1;
             let mut end = span.end;
             if classes(self.options.separate) > 1 {
                 let other = |&u: &u64| self.noted(u).1 != class || self.place_of(u).is_some();
@@ -297,7 +316,7 @@ impl LogLayer {
                 plan.write_pieces(Cause::Host, at, blocks, |out| span.pieces(unit..end, fill, out));
             }
             plan.record(records::appended(&span, unit..end, head));
-            self.append(band, unit..end);
+            self.append(band, unit..end, Some(noted));
             self.free_emptied(plan);
             (unit, extents) = (end, extents + 1);
             self.make_room(plan);

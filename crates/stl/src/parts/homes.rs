@@ -137,6 +137,26 @@ impl Homes {
         self.leave(old)
     }
 
+    /// Whether units get nothing but a home, and none of these has one.
+    pub fn are_new(&self, units: Range<u64>) -> bool {
+        !self.noted && self.home.runs_in(units).next().is_none()
+    }
+
+    /// Writes units that [are new](Self::are_new) to the next slots of an open band.
+    ///
+    /// # Panics
+    /// When the band was not opened.
+    pub fn append_new(&mut self, band: u32, units: Range<u64>) {
+        debug_assert!(self.are_new(units.clone()));
+        let row = &mut self.rows[band as usize];
+        let slot = self.slots.of(band).start + row.owners.len() as u32;
+        row.owners.extend(units.clone().map(|unit| unit as u32));
+        row.live += (units.end - units.start) as u32;
+        debug_assert!(row.owners.len() as u32 <= self.slots.count(band), "band {band} is full");
+        let first = units.start;
+        self.home.set_each(units, |unit| slot + 1 + (unit - first) as u32);
+    }
+
     /// The unit has no home any more; answers the band that it left.
     pub fn remove(&mut self, unit: u64) -> Option<u32> {
         let old = self.home.set(unit, 0);
@@ -200,10 +220,17 @@ impl Homes {
                 self.open(a as u32);
                 self.skip(a as u32, b as usize);
             }
-            LIVE => (0..b >> 32).for_each(|i| {
-                let (unit, slot) = ((a & HALF) + i, ((b & HALF) + i) as u32);
-                self.restore(Live { unit, slot, note: (a >> 32) as u32 });
-            }),
+            LIVE => {
+                let (first, slot, n) = (a & HALF, (b & HALF) as u32, b >> 32);
+                if self.are_new(first..first + n) {
+                    self.restore_new(first..first + n, slot);
+                    return true;
+                }
+                (0..n).for_each(|i| {
+                    let (unit, slot) = (first + i, slot + i as u32);
+                    self.restore(Live { unit, slot, note: (a >> 32) as u32 });
+                });
+            }
             _ => return false,
         }
         true
@@ -246,6 +273,17 @@ impl Homes {
             row.weight += u64::from(live.note);
         }
         self.home.set(live.unit, live.slot + 1);
+    }
+
+    /// Written slots of a band, from `slot` on, hold units that [are new](Self::are_new).
+    fn restore_new(&mut self, units: Range<u64>, slot: u32) {
+        let band = self.slots.band_of(slot);
+        let (index, n) = ((slot - self.slots.of(band).start) as usize, (units.end - units.start) as usize);
+        let row = &mut self.rows[band as usize];
+        row.owners[index..index + n].iter_mut().zip(units.clone()).for_each(|(own, unit)| *own = unit as u32);
+        row.live += n as u32;
+        let first = units.start;
+        self.home.set_each(units, |unit| slot + 1 + (unit - first) as u32);
     }
 
     /// Which blocks of `blocks` lie in units that have a home, ascending.
@@ -310,6 +348,39 @@ mod tests {
         h.free(0);
         h.open(0);
         assert_eq!(h.written(0), 0);
+    }
+
+    /// In two bands of some 1200 and 900 slots: also where runs begin and end within leaves of the map, which have 1024 units, and where some of a
+    /// leaf is there already.
+    #[test]
+    fn new_units_together_are_as_one_by_one() {
+        let new = || Homes::new(tiny(40, 1), false);
+        let (mut together, mut single) = (new(), new());
+        for h in [&mut together, &mut single] {
+            (0..2).for_each(|band| h.open(band));
+        }
+        for (band, units) in [(0, 5..6), (0, 1000..2100), (1, 6..9), (1, 2100..2400)] {
+            assert!(together.are_new(units.clone()));
+            together.append_new(band, units.clone());
+            units.for_each(|unit| assert_eq!(single.append(band, unit, 0), None));
+            assert_eq!(together.bytes(), single.bytes());
+            assert_eq!(
+                (together.live(band), together.written(band)),
+                (single.live(band), single.written(band))
+            );
+        }
+        assert!((0..2).all(|band| live(&together, band) == live(&single, band)));
+        assert!((0..4000).all(|unit| together.slot(unit) == single.slot(unit)));
+        assert_eq!(together.mapped(), single.mapped());
+        let mut taken = new();
+        let mut records = Records::default();
+        together.checkpoint(&mut records);
+        assert!(records.changes().all(|r| taken.take(&r)));
+        assert_eq!((taken.mapped(), taken.live(0), taken.written(1)), (1404, 1101, 303));
+        assert!((0..2).all(|band| live(&taken, band) == live(&single, band)));
+        assert!((0..4000).all(|unit| taken.slot(unit) == single.slot(unit)));
+        assert!(!together.are_new(2399..2500) && together.are_new(9..1000) && !together.are_new(9..1001));
+        assert!(!Homes::new(tiny(40, 1), true).are_new(0..1), "notes go with each unit");
     }
 
     #[test]

@@ -172,23 +172,27 @@ impl LogLayer {
         self.pba(unit).filter(|_| self.place_of(unit).is_none())
     }
 
-    /// Plans what of a write from `unit` on goes to random-access tracks; answers the unit behind it. `None`: it goes to the
-    /// log.
+    /// Plans what of a write from `unit` on goes to random-access tracks; answers the unit behind it.
+    ///
+    /// # Errors
+    /// What is noted of the unit, which goes to the log.
     pub(super) fn write_in_place(
         &mut self,
         span: &UnitSpan,
         unit: u64,
         fill: Fill,
         plan: &mut Plan,
-    ) -> Option<u64> {
-        self.raz.as_ref()?;
+    ) -> Result<u64, (u32, u32)> {
         if self.place_of(unit).is_some() {
-            return Some(self.update_in_place(span, unit, plan));
+            return Ok(self.update_in_place(span, unit, plan));
         }
-        if self.noted(unit).1 == 0 || !self.find_place(span, plan) {
-            return None;
+        let noted = self.noted(unit);
+        if self.raz.is_none() || noted.1 == 0 {
+            return Err(noted);
         }
-        let raz = self.raz.as_mut()?;
+        let found = self.find_place(span, plan);
+        // A unit that another one made room for may have moved, and cooled down.
+        let Some(raz) = self.raz.as_mut().filter(|_| found) else { return Err(self.noted(unit)) };
         let place = raz.free.take(plan);
         let slot = raz.slot(place);
         let (at, g) = (self.slots().pba(slot), span.unit);
@@ -196,7 +200,7 @@ impl LogLayer {
         plan.record(records::placed(span, unit));
         self.placed(unit, slot);
         self.free_emptied(plan);
-        Some(unit + 1)
+        Ok(unit + 1)
     }
 
     /// Plans the update of the units from `unit` on that lie side by side in their places.

@@ -89,7 +89,7 @@ impl LogLayer {
             }
             APPEND => {
                 let (n, before, behind) = (b & HALF, b >> 32 & 0xffff, b >> 48);
-                self.append(self.heads[c as usize].expect("its head is open"), a..a + n);
+                self.append(self.heads[c as usize].expect("its head is open"), a..a + n, None);
                 let g = self.slots().unit();
                 if !self.discarded.is_empty() {
                     self.discarded.remove(a * g + before..(a + n) * g - behind);
