@@ -16,7 +16,7 @@ pub use array::ArrayHarness;
 pub use cuts::{Cuts, Losses};
 pub use harness::{Harness, Workload};
 pub use medium::PlainMedium;
-pub use power::{Outage, PowerCuts};
+pub use power::{Outage, PowerCuts, promised};
 pub use record::Digest;
 pub use reference::{BlockState, ByteMedium, RedirectMap};
 pub use smrlab_units::rng::Rng;

@@ -246,15 +246,8 @@ impl PowerCuts<'_> {
 
     /// Holds what the cuts left against what was promised by then.
     fn judge(&self, bench: &Bench, sent: &[(SimTime, HostRequest)], versions: &[Vec<Version>]) -> Outage {
-        let never = SimTime(u64::MAX);
-        let ack = |id: u64| bench.acks.get(&id).copied().unwrap_or(never);
-        let flushes: Vec<_> = sent.iter().filter(|s| s.1.op == HostOp::Flush).collect();
-        let promised = |(_, r): &(SimTime, HostRequest)| {
-            let own = ack(r.id);
-            let flush = flushes.iter().filter(|f| f.0 >= own).map(|f| ack(f.1.id)).min();
-            if r.fua || (self.believes && r.op == HostOp::Write) { own } else { flush.unwrap_or(never) }
-        };
-        let promised: Vec<SimTime> = sent.iter().map(promised).collect();
+        let own = |r: &HostRequest| r.fua || (self.believes && r.op == HostOp::Write);
+        let promised = promised(sent, &bench.acks, own);
         let mut out = bench.outage;
         for left in &bench.left {
             out.cuts += 1;
@@ -268,4 +261,22 @@ impl PowerCuts<'_> {
         }
         out
     }
+}
+
+/// From when on what each of these requests changed is durable: from its own acknowledgement where `own` says so, else from that of the first flush that
+/// was sent at or after it. `sent` has them by their numbers; what is never acknowledged promises nothing.
+pub fn promised(
+    sent: &[(SimTime, HostRequest)],
+    acks: &BTreeMap<u64, SimTime>,
+    own: impl Fn(&HostRequest) -> bool,
+) -> Vec<SimTime> {
+    let never = SimTime(u64::MAX);
+    let ack = |id: u64| acks.get(&id).copied().unwrap_or(never);
+    let flushes: Vec<_> = sent.iter().filter(|s| s.1.op == HostOp::Flush).collect();
+    let from = |(_, r): &(SimTime, HostRequest)| {
+        let acked = ack(r.id);
+        let flush = flushes.iter().filter(|f| f.0 >= acked).map(|f| ack(f.1.id)).min();
+        if own(r) { acked } else { flush.unwrap_or(never) }
+    };
+    sent.iter().map(from).collect()
 }

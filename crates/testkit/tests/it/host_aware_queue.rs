@@ -5,7 +5,7 @@
 use crate::host_aware::{BLOCK, Model, SMALL, build_on, random_command, same_zones};
 use smrlab_drive::{Buffered, Observer, ScheduledDrive, TimedPlan, Wanted, assemble};
 use smrlab_stl::{BuildContext, Dir, Executor, HostBuffer, HostRequest, Plan, Records, Sink as _, Step};
-use smrlab_testkit::{PlainMedium, Rng};
+use smrlab_testkit::{PlainMedium, Rng, promised};
 use smrlab_units::problems::Problems;
 use smrlab_units::{Blocks, HostOp, Lba, SimTime, ZoneAction};
 use std::collections::BTreeMap;
@@ -182,13 +182,7 @@ impl History {
     fn judge(&self, bench: &Bench) -> Counts {
         let never = SimTime(u64::MAX);
         let ack = |id: u64| bench.acks.get(&id).copied().unwrap_or(never);
-        let flushes: Vec<_> = self.sent.iter().filter(|s| s.1.op == HostOp::Flush).collect();
-        let promised = |(_, r): &(SimTime, HostRequest)| {
-            let own = ack(r.id);
-            let flush = flushes.iter().filter(|f| f.0 >= own).map(|f| ack(f.1.id)).min();
-            if r.fua { own } else { flush.unwrap_or(never) }
-        };
-        let promised: Vec<SimTime> = self.sent.iter().map(promised).collect();
+        let promised = promised(&self.sent, &bench.acks, |r| r.fua);
         let mut counts = bench.counts;
         for Left { at, bytes } in &bench.left {
             counts.cuts += 1;
@@ -293,4 +287,39 @@ fn host_aware_zones_behind_schedulers_without_a_cache() {
             "{scheduler}: {o:?}"
         );
     }
+}
+
+/// A write, and then a reset of its zone that names another block of it and needs no medium: the reset waits for the write, though the scheduler
+/// has others change places.
+#[test]
+fn a_zone_command_waits_for_what_is_in_its_zone() {
+    struct Order(Vec<u64>);
+    impl Observer for Order {
+        type Error = Infallible;
+        fn dispatched(&mut self, _: SimTime, r: &HostRequest, e: &TimedPlan<'_>) -> Result<(), Infallible> {
+            assert_eq!(e.plan.refusal(), None, "{r:?}");
+            self.0.push(r.id);
+            Ok(())
+        }
+    }
+    let (mut drive, _) = start("tiny,cache=off", "sptf,depth=8");
+    let mut zones = Vec::new();
+    drive.drive().layer().zones(Lba(0), &mut |z| {
+        zones.push(z.start);
+        true
+    });
+    let (near, far) = (zones[2], zones[zones.len() - 3]);
+    let mut order = Order(Vec::new());
+    let sent = [
+        HostRequest::new(HostOp::Write, near, Blocks(8)),
+        HostRequest::new(HostOp::Write, far + Blocks(8), Blocks(8)),
+        HostRequest::new(HostOp::Zone(ZoneAction::Reset), far, Blocks(1)),
+    ];
+    for (id, r) in (0..).zip(sent) {
+        let Ok(_) = drive.submit(SimTime::ZERO, &r.numbered(id), &mut order);
+    }
+    let Ok(()) = drive.drain(&mut order);
+    let at = |id: u64| order.0.iter().position(|o| *o == id).expect("done");
+    assert!(at(1) < at(0), "others change places: {:?}", order.0);
+    assert!(at(1) < at(2), "{:?}", order.0);
 }

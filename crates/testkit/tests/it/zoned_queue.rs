@@ -7,7 +7,7 @@ use smrlab_drive::{Buffered, Observer, ScheduledDrive, TimedPlan, Wanted, assemb
 use smrlab_stl::{
     BuildContext, Dir, Executor, HostBuffer, HostRequest, Plan, Records, Sink as _, Step, zones_of,
 };
-use smrlab_testkit::{PlainMedium, Rng};
+use smrlab_testkit::{PlainMedium, Rng, promised};
 use smrlab_units::problems::Problems;
 use smrlab_units::{Blocks, HostOp, Lba, SimTime};
 use std::collections::BTreeMap;
@@ -184,13 +184,7 @@ impl History {
     fn judge(&self, bench: &Bench) -> Counts {
         let never = SimTime(u64::MAX);
         let ack = |id: u64| bench.acks.get(&id).copied().unwrap_or(never);
-        let flushes: Vec<_> = self.sent.iter().filter(|s| s.1.op == HostOp::Flush).collect();
-        let promised = |(_, r): &(SimTime, HostRequest)| {
-            let own = ack(r.id);
-            let flush = flushes.iter().filter(|f| f.0 >= own).map(|f| ack(f.1.id)).min();
-            if r.fua { own } else { flush.unwrap_or(never) }
-        };
-        let promised: Vec<SimTime> = self.sent.iter().map(promised).collect();
+        let promised = promised(&self.sent, &bench.acks, |r| r.fua);
         let mut counts = bench.counts;
         for Left { at, zones } in &bench.left {
             counts.cuts += 1;
