@@ -14,7 +14,7 @@ pub enum End {
     Zero,
     /// Bytes that nobody reads back: encoded records.
     Records,
-    /// The sum of these terms in GF(256): an XOR where each is there once (see [`MemberPlan::terms`]).
+    /// The sum of these terms in GF(256): an XOR where each is there once (see [`MemberPlan::terms`](crate::MemberPlan::terms)).
     Sum(u32, u32),
 }
 

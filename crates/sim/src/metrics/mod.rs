@@ -33,7 +33,7 @@ pub struct Metrics {
     adjusted: Adjusted,
     /// By [`HostOp`] number.
     pub host: [Tally; HostOp::KINDS],
-    /// By [`Cause`] and [`Dir`] number.
+    /// By number of [`Cause`](smrlab_stl::Cause) and of [`Dir`](smrlab_units::Dir).
     pub media: [[Tally; 2]; 9],
     /// Writes that touched at least one block that had been written before.
     pub updates: Updates,
