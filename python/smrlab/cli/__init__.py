@@ -94,7 +94,7 @@ def _main() -> None:
     try:
         _check_utf8(sys.argv[1:])
         with shell.completing():
-            build(sys.argv[1:])()
+            build(sys.argv[1:])(prog_name="smrlab")
     except SmrlabError as e:
         console.fail(str(e))
         sys.exit(e.exit_status)
