@@ -230,7 +230,7 @@ def test_places_that_cannot_be_written_are_no_fault_of_the_program(
 
     def fails(number: int) -> None:
         def build(_: list[str]) -> Any:
-            def run() -> None:
+            def run(**_: str) -> None:
                 raise OSError(number, "because", "/place")
 
             return run
