@@ -33,6 +33,12 @@ impl MechanicsSpec {
                 let what = format!("the longest seek on this drive takes {seek}; at most 1s is accepted");
                 return Err(DriveError::one(format!("mechanics.{name}"), what));
             }
+            if curve.ends_in_nothing(farthest) {
+                let what = format!(
+                    "the line through the last two rows falls to 0 before the longest distance on this drive, {farthest}: add a row there"
+                );
+                return Err(DriveError::one(format!("mechanics.{name}"), what));
+            }
             longest = longest.max(seek.0 + self.write_settle.0);
         }
         let (field, remedy, pass, most) = match (model, self.rate) {

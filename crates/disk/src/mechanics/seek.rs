@@ -65,6 +65,19 @@ impl SeekCurve {
 }
 
 impl SeekCurve {
+    /// Whether the line beyond the last row falls to nothing within `farthest`, though that row takes time.
+    pub(crate) fn ends_in_nothing(&self, farthest: u64) -> bool {
+        let beyond = |points: &[(u64, SimTime)]| {
+            points.last().is_some_and(|p| p.0 < farthest && p.1 > SimTime::ZERO)
+                && Lines::new(points).time(farthest) == 0
+        };
+        match self {
+            Self::Table(points) => beyond(points),
+            Self::Directed { rising, falling } => beyond(rising) || beyond(falling),
+            _ => false,
+        }
+    }
+
     /// The longest seek over a distance of at most `farthest`.
     pub(crate) fn longest(&self, farthest: u64) -> SimTime {
         let ends = |points: &[(u64, SimTime)]| -> Vec<u64> {

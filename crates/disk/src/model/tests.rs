@@ -212,6 +212,16 @@ fn drives_whose_transfers_have_no_angle_are_refused() {
     assert!(with(1000, steep.clone()).is_ok());
     let e = with(1001, steep).unwrap_err();
     assert!(e.contains("mechanics.read_seek: the longest seek on this drive takes 1001ms"), "{e}");
+    // From 100 ms the line loses 1 ms a cylinder: nothing is left at the 100th beyond.
+    let falls = vec![(1, SimTime::from_ms(101)), (2, SimTime::from_ms(100))];
+    assert!(with(101, SeekCurve::Table(falls.clone())).is_ok());
+    let e = with(102, SeekCurve::Table(falls.clone())).unwrap_err();
+    assert!(e.contains("falls to 0 before the longest distance on this drive, 102: add a row there"), "{e}");
+    let level = vec![(1, SimTime::from_ms(100))];
+    let back = SeekCurve::Directed { rising: level.clone(), falling: falls };
+    assert!(with(102, back).unwrap_err().contains("mechanics.read_seek: "));
+    let none = vec![(1, SimTime::ZERO), (2, SimTime::ZERO)];
+    assert!(with(102, SeekCurve::Directed { rising: level, falling: none }).is_ok());
 }
 
 /// A rate that has no divisor in common with a block's nanoseconds: the product of 2^26 blocks has more than 64 bits.
