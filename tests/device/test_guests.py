@@ -7,7 +7,7 @@ import re
 import socket
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -169,20 +169,38 @@ class Detour:
             end.close()
         self.open = []
 
+    def mend(self) -> None:
+        self.cut_off = False
+
 
 @pytest.mark.full
 def test_one_disk_over_two_sessions_of_which_one_is_cut(make: Make, fast: Path, tmp_path: Path) -> None:
-    """open-iscsi, and dm-multipath with its daemon, in the guest; the server here."""
-    need("iscsid", "multipathd", "udevadm", "sg_persist", "fio")
+    """open-iscsi, and dm-multipath with its daemon, in the guest; the server here, which is killed and stopped as well."""
+    need("iscsid", "multipathd", "mpathpersist", "udevadm", "sg_persist", "fio")
     machine = Guest(tmp_path, memory_mib=1024)
     machine.network()
     device, port = serve(make, store=str(fast / "s"), layer="s-block", size=256 << 20)
     path = Detour(port)
     target = url(device, port).split("/")[-2]
-    machine.run("paths.sh", 240, {"cut": path.cut}, TARGET=target, DIRECT=port, CUT=path.port)
-    assert path.cut_off
+    errors: list[int] = []
+    said: list[str] = []
+
+    def again(end: Callable[[], object]) -> None:
+        errors.append(device.ask("stats")["host"]["errors"])
+        end()
+        device.start()
+
+    answers: Answers = {
+        "cut": path.cut,
+        "mend": path.mend,
+        "kill": lambda: again(device.kill),
+        "stop": lambda: again(lambda: device.stop(say=said.append)),
+    }
+    machine.run("paths.sh", 400, answers, TARGET=target, DIRECT=port, CUT=path.port)
     path.listener.close()
-    assert device.ask("stats")["host"]["errors"] == 0
+    errors.append(device.ask("stats")["host"]["errors"])
+    assert errors == [0, 0, 0]
+    assert said == [], "both sessions were logged out when they were asked to"
 
 
 @pytest.mark.full

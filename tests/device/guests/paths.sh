@@ -1,6 +1,6 @@
 # Two sessions with one target, by open-iscsi: what two nexuses see of each other's reservations, and one disk of both by dm-multipath and
-# multipathd, over which I/O goes on while a path is cut. TARGET is its name, DIRECT and CUT are its portals as
-# ports of the host: the second leads through the test, which cuts it.
+# multipathd, over which I/O goes on while a path is cut and comes back, while the server is killed and started again, and while it is stopped in good
+# order. TARGET is its name, DIRECT and CUT are its portals as ports of the host: the second leads through the test, which cuts and mends it.
 load crc32c_generic virtio_net iscsi_tcp dm_multipath dm_round_robin sg
 for each in lo eth0; do busybox ip link set $each up; done
 busybox ip addr add 10.0.2.15/24 dev eth0
@@ -8,6 +8,7 @@ busybox ip addr add 10.0.2.15/24 dev eth0
 cp -r /etc etc
 mount --bind etc /etc
 echo "InitiatorName=$(iscsi-iname)" >/etc/iscsi/initiatorname.iscsi
+mkdir -p /etc/multipath
 cat >/etc/multipath.conf <<END
 defaults {
     find_multipaths no
@@ -17,6 +18,7 @@ defaults {
     max_polling_interval 1
     fast_io_fail_tmo 1
     no_path_retry 60
+    reservation_key file
 }
 blacklist {
     devnode "^(vd|sr|loop)"
@@ -96,14 +98,21 @@ paths 2
 disk=/dev/mapper/$(multipathd show maps raw format '%n')
 wait_for $disk
 written() { awk '{ print $7 }' /sys/block/dm-0/stat; }
-# Writes with a promise to read them all, and meanwhile runs the rest of the line.
+# Writes and reads what was written, over and over, and meanwhile runs the rest of the line.
+writes_on() {
+    until [ -e over ]; do
+        fio --name=j --filename=$disk --direct=1 --ioengine=libaio --iodepth=8 --rw=randwrite --bs=16k --size=8m --rate=4m \
+            --verify=crc32c --do_verify=1 --output-format=terse >said || return 1
+    done
+}
 while_writing() {
-    fio --name=j --filename=$disk --direct=1 --ioengine=libaio --iodepth=8 --rw=randwrite --bs=16k --size=32m --rate=4m \
-        --verify=crc32c --do_verify=1 --output-format=terse >said &
-    local writer=$!
+    rm -f over
+    writes_on &
+    local writer=$! start=$(written)
     until [ "$(written)" -gt $((start + 4096)) ]; do sleep 0.1; done
     "$@"
     kill -0 $writer
+    touch over
     wait $writer
 }
 goes_on() {
@@ -112,11 +121,71 @@ goes_on() {
 }
 
 step what is written while a path is cut is read by the other
-cut() {
+loses_a_path() {
     ask cut
     paths 1
     goes_on
 }
-start=$(written)
-while_writing cut
+while_writing loses_a_path
 dmsetup status | grep -q ' F '
+
+# Blocks that were read and written by each path, and that both do some of what follows.
+by() { awk '{ print $3 + $7 }' /sys/block/$1/stat; }
+both_work() {
+    local one=$(by sda) other=$(by sdb)
+    goes_on
+    until [ "$(by sda)" -gt "$one" ] && [ "$(by sdb)" -gt "$other" ]; do sleep 0.1; done
+}
+
+step the path comes back while something is written, and both are used
+has_it_back() {
+    ask mend
+    paths 2
+    both_work
+}
+while_writing has_it_back
+
+step the server is killed while something is written, and started again
+loses_the_server() {
+    ask kill
+    paths 2
+    both_work
+}
+while_writing loses_the_server
+
+step the server is stopped in good order while something is written, and started again
+stops_the_server() {
+    ask stop
+    paths 2
+    both_work
+}
+while_writing stops_the_server
+dmesg | grep -i 'conn error' | tail -3 || true
+
+# PERSISTENT RESERVE OUT and IN over all paths at once.
+persist() { mpathpersist "$@" $disk >said 2>&1; }
+mkeys() { mpathpersist --in -k $disk 2>read | grep -o '^ *0x[0-9a-f]*' | tr -d ' ' | tr '\n' ' '; }
+
+step reservations of a multipath disk are those of all its paths
+persist --out --register --param-sark=abc
+same "$(mkeys)" "0xabc 0xabc "
+same "$(keys sda)" "0xabc 0xabc "
+persist --out --reserve --param-rk=abc --prout-type=5
+sg_persist -n -r /dev/sda | grep -q 'Key=0xabc'
+while_writing both_work
+# A path that comes back is registered again by the daemon.
+ask cut
+paths 1
+ask mend
+paths 2
+for _ in $(seq 100); do
+    if [ "$(keys sda)" = "0xabc 0xabc " ]; then break; fi
+    sleep 0.1
+done
+same "$(keys sda)" "0xabc 0xabc "
+while_writing both_work
+persist --out --release --param-rk=abc --prout-type=5
+sg_persist -n -r /dev/sda >status
+refused grep 'Key=' status
+persist --out --clear --param-rk=abc
+same "$(mkeys)$(keys sda)" ""
