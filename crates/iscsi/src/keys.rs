@@ -35,6 +35,51 @@ impl Keys {
     }
 }
 
+/// A number as the standard has it: in decimal digits, or in hexadecimal ones behind 0x.
+pub(crate) fn number(value: &str) -> Option<u32> {
+    let hexadecimal = value.strip_prefix("0x").or(value.strip_prefix("0X"));
+    let (digits, radix) = hexadecimal.map_or((value, 10), |digits| (digits, 16));
+    // A sign is no digit.
+    digits.chars().all(|c| c.is_digit(radix)).then(|| u32::from_str_radix(digits, radix).ok()).flatten()
+}
+
+/// A number of bytes, as long as a PDU or a burst may be.
+pub(crate) fn length(value: &str) -> Option<usize> {
+    number(value).filter(|n| (512..1 << 24).contains(n)).map(|n| n as usize)
+}
+
+/// Whether a key belongs to logins alone.
+pub(crate) fn of_logins(key: &str) -> bool {
+    const KEYS: [&str; 25] = [
+        "AuthMethod",
+        "CHAP_A",
+        "CHAP_C",
+        "CHAP_I",
+        "CHAP_N",
+        "CHAP_R",
+        "DataDigest",
+        "DataPDUInOrder",
+        "DataSequenceInOrder",
+        "DefaultTime2Retain",
+        "DefaultTime2Wait",
+        "ErrorRecoveryLevel",
+        "FirstBurstLength",
+        "HeaderDigest",
+        "ImmediateData",
+        "InitialR2T",
+        "InitiatorName",
+        "MaxBurstLength",
+        "MaxConnections",
+        "MaxOutstandingR2T",
+        "SessionType",
+        "TargetName",
+        "TargetPortalGroupTag",
+        "TaskReporting",
+        "iSCSIProtocolLevel",
+    ];
+    KEYS.contains(&key)
+}
+
 /// Text that is being written.
 #[derive(Clone, Debug, Default)]
 pub struct Text(pub Vec<u8>);

@@ -2,9 +2,10 @@
 
 use crate::chap::Chap;
 use crate::failure::Failure;
-use crate::keys::{Keys, Text};
+use crate::keys::{self, Keys, Text};
 use crate::pdu::{self, Digests, Pdu, opcode};
 use crate::target::Target;
+use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -34,8 +35,10 @@ pub struct Agreed {
     pub most_sent: usize,
     /// Bytes of data that answer one R2T, and of one sequence of Data-In.
     pub burst: usize,
-    /// Bytes of immediate data.
+    /// Bytes of immediate data, if there may be some.
     pub first_burst: usize,
+    /// Data may come with their command.
+    pub immediate: bool,
     /// The number that the next command has.
     pub command: u32,
     /// The number of the next status.
@@ -53,6 +56,7 @@ impl Agreed {
             most_sent: AT_FIRST,
             burst: 256 << 10,
             first_burst: 64 << 10,
+            immediate: true,
             command: first.word(24),
             status: 1,
         }
@@ -69,10 +73,21 @@ impl Agreed {
 
 /// What was said, and is not said again.
 struct Said<'a> {
+    /// Keys of the initiator, and their values.
+    keys: BTreeMap<String, String>,
     whom: bool,
     length: bool,
     /// Who must prove who it is.
     chap: Option<Chap<'a>>,
+}
+
+impl Said<'_> {
+    /// Whether a key may be said. Initiators with libiscsi say again in the second stage who they are.
+    fn may_say(&mut self, key: &str, value: &str) -> bool {
+        let identity = matches!(key, "InitiatorName" | "InitiatorAlias" | "TargetName" | "SessionType");
+        let before = self.keys.insert(key.to_owned(), value.to_owned());
+        before.is_none_or(|before| identity && before == value)
+    }
 }
 
 /// Stages of a login.
@@ -88,7 +103,7 @@ pub fn login(target: &Target, from: &mut impl Read, to: &mut impl Write) -> io::
     let mut agreed: Option<Agreed> = None;
     let mut text = Vec::new();
     let chap = target.secrets.as_ref().map(Chap::new);
-    let mut said = Said { whom: false, length: false, chap };
+    let mut said = Said { keys: BTreeMap::new(), whom: false, length: false, chap };
     loop {
         let request = pdu::read(from, Digests::default(), AT_FIRST)?;
         if request.opcode() != opcode::LOGIN {
@@ -118,7 +133,7 @@ pub fn login(target: &Target, from: &mut impl Read, to: &mut impl Write) -> io::
         response.header[8..16].copy_from_slice(&request.header[8..16]);
         let failed = answer.as_ref().err().copied();
         response.header[1] = if failed.is_some() { 0 } else { flags };
-        if done && !agreed.discovery {
+        if done {
             response.header[14..16].copy_from_slice(&target.session_number().to_be_bytes());
         }
         [response.header[36], response.header[37]] = failed.map_or([0, 0], |f| f.0);
@@ -180,7 +195,13 @@ fn answer(
         (None, Some(_)) => text.add("AuthMethod", "None"),
         _ => {}
     }
-    for (key, value) in keys.pairs() {
+    if !keys.pairs().all(|(key, value)| said.may_say(key, value)) {
+        return Err(Failure::INITIATOR);
+    }
+    // The longest burst bounds the first one.
+    let mut pairs: Vec<_> = keys.pairs().collect();
+    pairs.sort_by_key(|(key, _)| *key != "MaxBurstLength");
+    for (key, value) in pairs {
         agree(agreed, key, value, &mut text).ok_or(Failure::INITIATOR)?;
     }
     if stage == OPERATIONAL && !said.length {
@@ -209,7 +230,8 @@ fn whom(target: &Target, keys: &Keys, agreed: &mut Agreed) -> Result<(), Failure
 
 /// Answers one key; `None`: its value cannot be.
 fn agree(agreed: &mut Agreed, key: &str, value: &str, text: &mut Text) -> Option<()> {
-    let number = || value.parse::<u32>().ok();
+    let number = || keys::number(value);
+    let length = || keys::length(value);
     let digest = |text: &mut Text| {
         let chosen = value.split(',').find(|v| matches!(*v, "CRC32C" | "None"));
         text.add(key, chosen.unwrap_or("Reject"));
@@ -220,27 +242,33 @@ fn agree(agreed: &mut Agreed, key: &str, value: &str, text: &mut Text) -> Option
         "CHAP_A" | "CHAP_I" | "CHAP_C" | "CHAP_N" | "CHAP_R" => {}
         "HeaderDigest" => agreed.digests.header = digest(text),
         "DataDigest" => agreed.digests.data = digest(text),
-        "MaxRecvDataSegmentLength" => {
-            agreed.most_sent = number().filter(|n| (512..1 << 24).contains(n))? as usize;
-        }
+        "MaxRecvDataSegmentLength" => agreed.most_sent = length()?,
         "MaxBurstLength" => {
-            agreed.burst = number().filter(|n| (512..1 << 24).contains(n))? as usize;
+            agreed.burst = length()?;
             text.add(key, agreed.burst);
         }
         "FirstBurstLength" => {
-            agreed.first_burst =
-                (number().filter(|n| (512..1 << 24).contains(n))? as usize).min(MOST_RECEIVED);
+            agreed.first_burst = length()?.min(MOST_RECEIVED).min(agreed.burst);
             text.add(key, agreed.first_burst);
         }
         // Data without being asked come with the command or not at all.
         "InitialR2T" => text.add(key, "Yes"),
-        "ImmediateData" => text.add(key, if value == "Yes" { "Yes" } else { "No" }),
+        "ImmediateData" => {
+            agreed.immediate = value == "Yes";
+            text.add(key, if agreed.immediate { "Yes" } else { "No" });
+        }
         "MaxConnections" | "MaxOutstandingR2T" => text.add(key, 1),
         "ErrorRecoveryLevel" | "DefaultTime2Retain" => text.add(key, 0),
-        "DefaultTime2Wait" => text.add(key, number()?.max(2)),
+        "DefaultTime2Wait" => text.add(key, number().filter(|n| *n <= 3600)?.max(2)),
         "DataPDUInOrder" | "DataSequenceInOrder" => text.add(key, "Yes"),
         "IFMarker" | "OFMarker" => text.add(key, "No"),
         "OFMarkInt" | "IFMarkInt" => text.add(key, "Irrelevant"),
+        // RFC 7143 itself, and not what was added behind it.
+        "iSCSIProtocolLevel" => text.add(key, number().filter(|n| *n <= 31)?.min(1)),
+        "TaskReporting" => {
+            let plain = value.split(',').any(|v| v == "RFC3720");
+            text.add(key, if plain { "RFC3720" } else { "Reject" });
+        }
         _ => text.add(key, "NotUnderstood"),
     }
     Some(())

@@ -17,6 +17,7 @@ pub mod opcode {
     pub const TEXT: u8 = 0x04;
     pub const DATA_OUT: u8 = 0x05;
     pub const LOGOUT: u8 = 0x06;
+    pub const SNACK: u8 = 0x10;
     pub const NOP_IN: u8 = 0x20;
     pub const RESPONSE: u8 = 0x21;
     pub const TASK_RESPONSE: u8 = 0x22;

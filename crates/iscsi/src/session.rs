@@ -5,7 +5,7 @@ mod management;
 mod order;
 mod out;
 
-use crate::keys::{Keys, Text};
+use crate::keys::{self, Keys, Text};
 use crate::login::{Agreed, MOST_RECEIVED, MOST_TEXT, WINDOW};
 use crate::pdu::{self, NO_TAG, Pdu, opcode};
 use crate::target::{Seat, Target};
@@ -17,7 +17,7 @@ use smrlab_scsi::{Refused, Sense, data_out, execute, execute_absent, takes_exact
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 /// The target's tag of an exchange of text that goes on.
 const TEXT_TAG: u32 = 1;
@@ -69,6 +69,8 @@ pub struct Session<'a, W> {
     text: Mutex<Vec<u8>>,
     /// How many changes of mode pages this session knows of.
     modes: AtomicU64,
+    /// Bytes of data in one PDU that the initiator takes: it may say so at any time.
+    most_sent: AtomicUsize,
 }
 
 /// What is done after a PDU.
@@ -105,7 +107,8 @@ impl<'a, W: Write + Send> Session<'a, W> {
         let (work, spare, text) = (Mutex::default(), Mutex::default(), Mutex::default());
         let seat = target.seat(agreed.port(), !agreed.discovery);
         let (more, ended) = (Condvar::new(), Condvar::new());
-        Self { target, agreed, seat, address, out, work, more, ended, spare, text, modes }
+        let most_sent = AtomicUsize::new(agreed.most_sent);
+        Self { target, agreed, seat, address, out, work, more, ended, spare, text, modes, most_sent }
     }
 
     /// Serves it until one of the two sides ends it.
@@ -192,7 +195,9 @@ impl<'a, W: Write + Send> Session<'a, W> {
         tasks: &mut BTreeMap<u32, Task>,
         resets: &mut u64,
     ) -> io::Result<Next> {
-        if !pdu.immediate() && pdu.opcode() != opcode::DATA_OUT && !self.in_order(&pdu) {
+        let numbered = !pdu.immediate() && !matches!(pdu.opcode(), opcode::DATA_OUT | opcode::SNACK);
+        // What is not the next one, or outside the window, is not heard.
+        if numbered && !self.out.lock().takes(pdu.word(24)) {
             return Ok(Next::GoOn);
         }
         match pdu.opcode() {
@@ -202,6 +207,8 @@ impl<'a, W: Write + Send> Session<'a, W> {
             opcode::TASK if !self.agreed.discovery => return self.task(&pdu, tasks),
             opcode::TEXT => self.text(&pdu, &data)?,
             opcode::LOGOUT => return self.logout(&pdu),
+            // Nothing is sent again at error recovery level 0.
+            opcode::SNACK => self.reject(&pdu, 0x04)?,
             _ => self.reject(&pdu, 0x05)?,
         }
         Ok(Next::GoOn)
@@ -224,16 +231,6 @@ impl<'a, W: Write + Send> Session<'a, W> {
         Ok(next)
     }
 
-    /// Whether a command is the next one. Others are not in the window, and are not heard.
-    fn in_order(&self, pdu: &Pdu) -> bool {
-        let mut out = self.out.lock();
-        let next = pdu.word(24) == out.command && out.open < WINDOW;
-        if next {
-            out.command = out.command.wrapping_add(1);
-        }
-        next
-    }
-
     /// Sends a response that has a status number.
     fn send(&self, pdu: Pdu, data: &[u8]) -> io::Result<()> {
         self.out.lock().send(pdu, data)
@@ -251,17 +248,19 @@ impl<'a, W: Write + Send> Session<'a, W> {
         if tasks.contains_key(&pdu.tag()) || writes && pdu.flags() & 0x80 == 0 {
             return Err(broken("a tag that is in use, or data that were not asked for"));
         }
-        if data.len() > self.agreed.first_burst || !writes && !data.is_empty() {
+        let most = if writes && self.agreed.immediate { self.agreed.first_burst } else { 0 };
+        if data.len() > most {
             return Err(broken("more immediate data than was agreed"));
         }
-        if self.out.lock().open >= 2 * WINDOW {
-            // Immediate commands go past the window, and have an end, too.
+        if pdu.immediate() && self.out.lock().open >= 2 * WINDOW {
+            // They go past the window, and have an end, too.
             return self.reject(&pdu, 0x06);
         }
         self.out.lock().open += 1;
         let (here, asks) = (unit_0(&pdu), cdb[0] == REQUEST_SENSE);
-        if !matches!(cdb[0], 0x12 | 0xa0)
-            && (here || !asks)
+        // Of another unit there is nothing to tell.
+        if here
+            && !matches!(cdb[0], 0x12 | 0xa0)
             && let Some(attention) = self.attention(resets)
         {
             let (described, most) = (cdb[1] & 1 != 0, usize::from(cdb[4]));
@@ -426,7 +425,7 @@ impl<'a, W: Write + Send> Session<'a, W> {
         }
         let mut response = Pdu::new(opcode::NOP_IN).with(16, pdu.tag()).with(20, NO_TAG);
         response.header[8..16].copy_from_slice(&pdu.header[8..16]);
-        self.send(response, &data[..data.len().min(self.agreed.most_sent)])
+        self.send(response, &data[..data.len().min(self.most_sent.load(Relaxed))])
     }
 
     /// A text request, whose text may go on in the next one (C).
@@ -456,7 +455,11 @@ impl<'a, W: Write + Send> Session<'a, W> {
                     text.add("TargetAddress", format!("{},1", self.address));
                 }
                 "SendTargets" => {}
-                _ => text.add(key, "NotUnderstood"),
+                "MaxRecvDataSegmentLength" => match keys::length(value) {
+                    Some(length) => self.most_sent.store(length, Relaxed),
+                    None => text.add(key, "Reject"),
+                },
+                _ => text.add(key, if keys::of_logins(key) { "Reject" } else { "NotUnderstood" }),
             }
         }
         // The initiator says when the exchange is over (F).

@@ -4,6 +4,7 @@ use super::{Out, Session};
 use crate::pdu::{NO_TAG, Pdu, opcode};
 use smrlab_scsi::Refused;
 use std::io::{self, Write};
+use std::sync::atomic::Ordering::Relaxed;
 
 /// Statuses of SAM-5.
 const CHECK_CONDITION: u8 = 0x02;
@@ -12,12 +13,14 @@ const CONFLICT: u8 = 0x18;
 impl<W: Write + Send> Session<'_, W> {
     /// Sends what a command read and its status; `needed` bytes are what its CDB takes from the host.
     pub(super) fn answer(&self, task: &Pdu, needed: u64, answer: Result<Vec<u8>, Refused>) -> io::Result<()> {
-        let expected = u64::from(task.word(20));
-        let reads = task.flags() & 0x40 != 0;
+        let (reads, writes) = (task.flags() & 0x40 != 0, task.flags() & 0x20 != 0);
         let out = &mut self.out.lock();
         out.open -= 1;
         let data = answer.as_deref().unwrap_or_default();
         let moved = if needed > 0 { needed } else { data.len() as u64 };
+        // What goes the other way is not expected.
+        let this_way = moved == 0 || if needed > 0 { writes } else { reads };
+        let expected = if this_way { u64::from(task.word(20)) } else { 0 };
         let room = if reads { data.len().min(expected as usize) } else { 0 };
         // O: the command has more data than the host said; U: less.
         let (flag, left) = match moved.cmp(&expected) {
@@ -46,7 +49,7 @@ impl<W: Write + Send> Session<'_, W> {
 
     /// Data for the host; the last PDU has the status.
     fn data_in(&self, out: &mut Out<W>, task: &Pdu, data: &[u8], residual: (u8, u32)) -> io::Result<()> {
-        let length = self.agreed.most_sent;
+        let length = self.most_sent.load(Relaxed);
         let mut at = 0;
         let mut in_burst = 0;
         for (number, piece) in data.chunks(length).enumerate() {

@@ -38,7 +38,9 @@ impl<W: Write + Send> Session<'_, W> {
                 }
                 0
             }
-            // Function not supported: auto contingent allegiance, reassignment.
+            // A task goes on by no other connection.
+            (8, _) => 4,
+            // Function not supported: auto contingent allegiance.
             _ => 5,
         };
         let mut answer = Pdu::new(opcode::TASK_RESPONSE).with(16, pdu.tag());

@@ -15,11 +15,23 @@ pub(crate) struct Out<W> {
     /// The next command, and how many are not answered.
     pub(super) command: u32,
     pub(super) open: u32,
+    /// The last command that may come: what was told once is not taken back.
+    last: u32,
 }
 
 impl<W: Write> Out<W> {
     pub(crate) fn new(agreed: &Agreed, to: W) -> Self {
-        Self { to, digests: agreed.digests, status: agreed.status, command: agreed.command, open: 0 }
+        let last = agreed.command.wrapping_add(WINDOW - 1);
+        Self { to, digests: agreed.digests, status: agreed.status, command: agreed.command, open: 0, last }
+    }
+
+    /// Whether a command has this number and may come: then the one behind it is the next.
+    pub(super) fn takes(&mut self, number: u32) -> bool {
+        let next = number == self.command && at_most(number, self.last);
+        if next {
+            self.command = self.command.wrapping_add(1);
+        }
+        next
     }
 
     /// Sends a response that has a status number.
@@ -37,9 +49,17 @@ impl<W: Write> Out<W> {
 
     /// Sends what has no status number, with the next command and the last that is taken.
     pub(super) fn send_between(&mut self, pdu: Pdu, data: &[u8]) -> io::Result<()> {
-        let last = self.command.wrapping_add(WINDOW - 1 - self.open.min(WINDOW - 1));
-        pdu::write(&mut self.to, &pdu.with(28, self.command).with(32, last), data, self.digests)
+        let last = self.command.wrapping_add(WINDOW - 1).wrapping_sub(self.open);
+        if at_most(self.last, last) {
+            self.last = last;
+        }
+        pdu::write(&mut self.to, &pdu.with(28, self.command).with(32, self.last), data, self.digests)
     }
+}
+
+/// Serial numbers of 32 bits (RFC 1982).
+fn at_most(a: u32, b: u32) -> bool {
+    b.wrapping_sub(a) < 1 << 31
 }
 
 impl<W: Write + Send> Tells for Mutex<Out<W>> {

@@ -144,6 +144,8 @@ fn a_login_agrees_on_each_key() {
         ("FirstBurstLength=512", "FirstBurstLength=512"),
         ("FirstBurstLength=262144", "FirstBurstLength=262144"),
         ("FirstBurstLength=262145", "FirstBurstLength=262144"),
+        ("MaxBurstLength=0x400", "MaxBurstLength=1024"),
+        ("MaxBurstLength=1024 FirstBurstLength=0X800", "FirstBurstLength=1024 MaxBurstLength=1024"),
         ("MaxRecvDataSegmentLength=512", ""),
         ("InitialR2T=No", "InitialR2T=Yes"),
         ("ImmediateData=Yes", "ImmediateData=Yes"),
@@ -154,27 +156,64 @@ fn a_login_agrees_on_each_key() {
         ("DefaultTime2Retain=20", "DefaultTime2Retain=0"),
         ("DefaultTime2Wait=1", "DefaultTime2Wait=2"),
         ("DefaultTime2Wait=3", "DefaultTime2Wait=3"),
+        ("DefaultTime2Wait=3600", "DefaultTime2Wait=3600"),
         ("DataPDUInOrder=No", "DataPDUInOrder=Yes"),
         ("DataSequenceInOrder=No", "DataSequenceInOrder=Yes"),
         ("IFMarker=Yes", "IFMarker=No"),
         ("OFMarker=Yes", "OFMarker=No"),
         ("IFMarkInt=9", "IFMarkInt=Irrelevant"),
         ("OFMarkInt=9", "OFMarkInt=Irrelevant"),
+        ("iSCSIProtocolLevel=0", "iSCSIProtocolLevel=0"),
+        ("iSCSIProtocolLevel=2", "iSCSIProtocolLevel=1"),
+        ("TaskReporting=FastAbort,RFC3720", "TaskReporting=RFC3720"),
+        ("TaskReporting=FastAbort", "TaskReporting=Reject"),
         ("X-other=1", "X-other=NotUnderstood"),
     ] {
         let (logins, _, _) = told_by(&target(), &[first(0x87, &format!("{who}{asked} "))], &[]);
         let text = String::from_utf8(logins[0].data.clone()).unwrap();
         let mut pairs: Vec<&str> = text.split_terminator('\0').collect();
+        pairs.sort_unstable();
         pairs.retain(|p| *p != "TargetPortalGroupTag=1" && *p != "MaxRecvDataSegmentLength=262144");
         assert_eq!((pairs.join(" "), text.matches("=1\0").count() > 0), (told.to_owned(), true), "{asked}");
         assert!(text.contains("MaxRecvDataSegmentLength=262144\0"), "{text}");
     }
+    let refused = |asked: &str| {
+        let (logins, _, _) = told_by(&target(), &[first(0x87, &format!("{who}{asked} "))], &[]);
+        assert_eq!(logins[0].header[36..38], [2, 0], "{asked}");
+    };
     for wrong in ["MaxBurstLength", "FirstBurstLength", "MaxRecvDataSegmentLength"] {
-        for value in ["511", "16777216", "x"] {
-            let (logins, _, _) = told_by(&target(), &[first(0x87, &format!("{who}{wrong}={value} "))], &[]);
-            assert_eq!(logins[0].header[36..38], [2, 0], "{wrong}={value}");
+        for value in ["511", "16777216", "x", "0x1ff", "0x1000000", "0x", "0xg00", "+512"] {
+            refused(&format!("{wrong}={value}"));
         }
     }
+    refused("DefaultTime2Wait=3601");
+    refused("iSCSIProtocolLevel=32");
+}
+
+/// A key that was said already, in this request or in one before it, ends the login.
+#[test]
+fn nothing_is_said_twice() {
+    for (again, status) in [
+        ("MaxOutstandingR2T=1", 0),
+        ("MaxBurstLength=1024", 2),
+        // Who it is may be said in each stage, if it is the same.
+        ("InitiatorName=iqn.a TargetName=iqn.2026-01.smrlab:t", 0),
+        ("InitiatorName=iqn.b", 2),
+        ("TargetName=iqn.2026-01.smrlab:u", 2),
+    ] {
+        let again = first(0x87, &format!("{again} "));
+        let (logins, _, _) = told_by(&target(), &[first(0x04, NORMAL), again.clone()], &[]);
+        let told = logins.iter().map(|login| login.header[36]).collect::<Vec<_>>();
+        assert_eq!(told, [0, status], "{}", String::from_utf8_lossy(&again.data));
+    }
+}
+
+/// Discovery sessions have numbers as others have.
+#[test]
+fn a_discovery_session_has_a_number() {
+    let text = "InitiatorName=iqn.a SessionType=Discovery ";
+    let (logins, _, _) = told_by(&target(), &[first(0x83, text)], &[]);
+    assert_eq!((logins[0].header[36], &logins[0].header[14..16]), (0, &[0, 1][..]));
 }
 
 /// Status of a login by its flags (transit, continue, stage, next), its version and its session.

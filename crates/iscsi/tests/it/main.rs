@@ -237,6 +237,9 @@ fn refusals_come_as_sense_and_residuals_are_counted() {
         command(2, 11, 0x40, 100, &read_10(0, 1)),
         command(3, 12, 0, 0, &write_10(0, 1)),
         command(4, 13, 0, 512, &read_10(0, 1)),
+        command(5, 14, 0x20, 512, &read_10(0, 1)),
+        command(6, 15, 0x40, 512, &write_10(0, 1)),
+        command(7, 16, 0x40, 512, &[0; 6]),
     ];
     let (_, out, _) = converse(&target(), NORMAL, &sent);
     assert_eq!(
@@ -249,7 +252,11 @@ fn refusals_come_as_sense_and_residuals_are_counted() {
         "more than was expected"
     );
     assert_eq!((out[2].header[1] & 0x06, out[2].word(44)), (0x04, 512), "a write without data");
-    assert_eq!(out[3].opcode(), opcode::RESPONSE, "a read that takes no data");
+    let told = |pdu: &Pdu| (pdu.opcode(), pdu.header[3], pdu.header[1] & 0x06, pdu.word(44));
+    for (pdu, what) in out[3..6].iter().zip(["no data are taken", "data are sent", "data are awaited"]) {
+        assert_eq!(told(pdu), (opcode::RESPONSE, 0, 0x04, 512), "{what}");
+    }
+    assert_eq!(told(&out[6]), (opcode::RESPONSE, 0, 0x02, 512), "nothing is read");
 }
 
 /// Whatever the pieces are: here of 512 bytes in bursts of 1280.
@@ -363,6 +370,18 @@ fn a_reset_ends_what_other_sessions_wait_for() {
     assert_eq!(heard, [(opcode::READY, 1, 0), data(2), (opcode::RESPONSE, 3, 2), data(4)]);
     assert_eq!(out[3].data, [0; 512]);
     assert_eq!(out[3].word(32) - out[3].word(28), 127, "its place in the window is free");
+}
+
+/// A logical unit that is not there has nothing to tell of the one that is, and does not hear it in its place.
+#[test]
+fn a_reset_is_told_of_the_unit_that_was_reset() {
+    let mut reset = Pdu::new(opcode::TASK).with(16, 50).with(24, 10);
+    reset.header[1] |= 5;
+    let mut away = command(1, 10, 0, 0, &[0; 6]);
+    away.header[9] = 1;
+    let heard = hears_with(&target(), reset, usize::MAX, &[away, command(2, 11, 0, 0, &[0; 6])]);
+    let sense: Vec<_> = heard.iter().map(|p| (p.header[3], p.data[4], p.data[14])).collect();
+    assert_eq!(sense, [(2, 5, 0x25), (2, 6, 0x29)]);
 }
 
 /// A command overtakes a write whose data are to come, but not an ORDERED one, nor one at the head of the queue; unless that is aborted.

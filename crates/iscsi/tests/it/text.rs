@@ -33,6 +33,46 @@ fn text_that_goes_on_is_put_together() {
     assert_eq!((&out[4].data[..], told[5]), (&b"X-b=NotUnderstood\0"[..], (0x80, NO_TAG, true)));
 }
 
+/// How long PDUs may be the initiator says whenever it wants; what belongs to logins is refused, and what nobody knows is not understood.
+#[test]
+fn keys_of_the_full_feature_phase() {
+    let read = |number| command(number, number, 0x40, 1024, &super::read_10(0, 2));
+    let sent = [
+        read(10),
+        text(11, 0x80, NO_TAG, b"MaxRecvDataSegmentLength=0x200\0"),
+        read(12),
+        text(13, 0x80, NO_TAG, b"MaxBurstLength=512\0MaxRecvDataSegmentLength=511\0X-a=1\0"),
+        logout(14),
+    ];
+    let (_, out, good) = converse(&target(), NORMAL, &sent);
+    assert!(good);
+    let lengths: Vec<usize> = out.iter().map(|pdu| pdu.data.len()).collect();
+    assert_eq!(lengths[..4], [1024, 0, 512, 512]);
+    let told = &b"MaxBurstLength=Reject\0MaxRecvDataSegmentLength=Reject\0X-a=NotUnderstood\0"[..];
+    assert_eq!(&out[4].data[..], told);
+}
+
+/// SNACK has no number, and is refused at error recovery level 0; a command behind it is heard. So are functions of tasks that there are not.
+#[test]
+fn what_is_not_supported_is_said() {
+    let task = |function: u8, number| {
+        let mut pdu = Pdu::new(opcode::TASK).with(16, 50).with(20, 77).with(24, number);
+        pdu.header[1] |= function;
+        pdu
+    };
+    let snack = Pdu::new(0x10).with(16, 7).with(20, NO_TAG);
+    let sent = [snack, task(3, 10), task(8, 11), task(9, 12), logout(13)];
+    let (_, out, good) = converse(&target(), NORMAL, &sent);
+    assert!(good);
+    let told: Vec<_> = out.iter().map(|pdu| (pdu.opcode(), pdu.header[2])).collect();
+    let response = opcode::TASK_RESPONSE;
+    // A protocol error; no ACA; no other connection to go on by; none of the functions.
+    let wanted =
+        [(opcode::REJECT, 4), (response, 5), (response, 4), (response, 5), (opcode::LOGOUT_RESPONSE, 0)];
+    assert_eq!(told, wanted);
+    assert_eq!(out[0].data[..2], [0x10, 0x80]);
+}
+
 #[test]
 fn text_that_does_not_end_or_is_none_ends_the_connection() {
     let part = vec![b'a'; 60_000];

@@ -56,10 +56,46 @@ fn whatever_ends_a_command_gives_its_place_back() {
     }
 }
 
+/// As many commands may come as were allowed: when all places are taken none is, immediate ones take no place away that was given, and what was
+/// allowed once is not taken back.
+#[test]
+fn a_window_is_what_was_said_of_it() {
+    let write = |tag, number| command(tag, number, 0x20, 512, &write_10(0, 1));
+    let mut past = write(1, 10);
+    past.header[0] |= 0x40;
+    let all = (0..128).map(|n| write(2 + n, 10 + n));
+    for (immediate, after_one) in [(false, 138), (true, 137)] {
+        let mut sent: Vec<Pdu> = all.clone().collect();
+        if immediate {
+            sent.insert(0, past.clone());
+        }
+        sent.push(data_out(2, 1, (0, 0), true, vec![7; 512]));
+        let (_, out, _) = converse(&target(), NORMAL, &sent);
+        assert_eq!(out.len(), sent.len(), "all are heard: {:?}", out.len());
+        let allowed: Vec<u32> = out.iter().map(|pdu| pdu.word(32)).collect();
+        assert!(allowed.is_sorted(), "{allowed:?}");
+        let [.., full, freed] = &out[..] else { panic!("{out:?}") };
+        assert_eq!((full.opcode(), full.word(28), full.word(32)), (opcode::READY, 138, 137));
+        assert_eq!((freed.opcode(), freed.word(28), freed.word(32)), (opcode::RESPONSE, 138, after_one));
+    }
+}
+
+/// Immediate data where none were agreed on.
+#[test]
+fn no_data_come_with_a_command_where_that_was_agreed() {
+    let mut write = command(1, 10, 0x20, 512, &write_10(0, 1));
+    write.data = vec![7; 512];
+    for (key, heard) in [("ImmediateData=Yes ", 1), ("ImmediateData=No ", 0)] {
+        let (_, out, good) = converse(&target(), &format!("{NORMAL}{key}"), &[write.clone()]);
+        assert_eq!(out.len(), heard, "{key}");
+        assert!(!good, "{key}");
+    }
+}
+
 /// Of data that come with a command the whole blocks are written that its CDB names and that the initiator said it sends.
 #[test]
 fn a_write_takes_what_was_said_of_it() {
-    let text = NORMAL.replace("FirstBurstLength=512", "FirstBurstLength=4096");
+    let text = NORMAL.replace("=1024", "=4096").replace("=512", "=4096");
     for (blocks, said, sent, written) in [
         (1, 512, 512, 1),
         (1, 1024, 1024, 1),
