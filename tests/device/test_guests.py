@@ -175,7 +175,7 @@ class Detour:
 
 @pytest.mark.full
 def test_one_disk_over_two_sessions_of_which_one_is_cut(make: Make, fast: Path, tmp_path: Path) -> None:
-    """open-iscsi, and dm-multipath with its daemon, in the guest; the server here, which is killed and stopped as well."""
+    """open-iscsi, dm-multipath and its daemon in the guest; the server here, which is killed and stopped as well."""
     need("iscsid", "multipathd", "mpathpersist", "udevadm", "sg_persist", "fio")
     machine = Guest(tmp_path, memory_mib=1024)
     machine.network()

@@ -103,6 +103,11 @@ impl Command {
         }
     }
 
+    /// What this one does to the disk, as far as reservations are concerned: START STOP UNIT that stops the disk is kept from others (SBC-4).
+    pub(crate) fn accesses(&self, cdb: &[u8]) -> Access {
+        if self.code == 0x1b && cdb[4] & 0x01 == 0 { Access::Writes } else { self.access }
+    }
+
     /// The bits of byte `at` that may be set.
     pub(crate) fn allowed(&self, at: usize) -> u8 {
         match (at, self.service) {

@@ -275,15 +275,15 @@ pub fn takes_exactly(disk: &dyn Disk, cdb: &[u8]) -> bool {
 pub fn execute(disk: &dyn Disk, host: &str, cdb: &[u8], out: &[u8]) -> Result<Vec<u8>, Refused> {
     let command = find(disk, cdb)?;
     let call = Call { disk, known: COMMANDS, host, cdb, out };
-    let mut answer = Err(Refused::Conflict);
+    let (access, mut answer) = (command.accesses(cdb), Err(Refused::Conflict));
     match command.run {
         Handler::Plain(run) => disk.reserved(&mut |all| {
-            if all.admits(host, command.access) {
+            if all.admits(host, access) {
                 answer = able(command, disk).and_then(|()| run(&call)).map_err(Refused::from);
             }
         }),
         Handler::Reserving(run) => disk.reserve(&mut |all| {
-            if all.admits(host, command.access) {
+            if all.admits(host, access) {
                 answer = run(all, &call);
             }
         }),
@@ -323,11 +323,10 @@ pub fn execute_absent(disk: &dyn Disk, cdb: &[u8]) -> Result<Vec<u8>, Refused> {
     let said = || execute(disk, "", cdb, &[]);
     match cdb.first() {
         Some(0xa0) => said(),
-        Some(0x03) => said().map(|mut data| {
-            let absent = Sense::NO_SUCH_UNIT.fixed();
-            let n = data.len().min(absent.len());
-            data[..n].copy_from_slice(&absent[..n]);
-            data
+        Some(0x03) => said().map(|_| {
+            let mut absent = Sense::NO_SUCH_UNIT.data(cdb[1] & 1 != 0);
+            absent.truncate(cdb[4].into());
+            absent
         }),
         Some(0x12) => said().map(|mut data| {
             // Peripheral qualifier 011b, and a type that nothing has.

@@ -87,11 +87,11 @@ fn identification(facts: &Facts) -> Vec<u8> {
     data
 }
 
-/// Extended INQUIRY data: simple tasks, a write cache that is empty after a power loss, and how long sense data are at most.
+/// Extended INQUIRY data: all kinds of tasks, a write cache that is empty after a power loss, and how long sense data are at most.
 fn extended() -> Vec<u8> {
     let mut data = vec![0; 60];
-    // SIMPSUP, V_SUP.
-    (data[1], data[2], data[9]) = (0x01, 0x01, Sense::LONGEST);
+    // HEADSUP, ORDSUP, SIMPSUP; V_SUP.
+    (data[1], data[2], data[9]) = (0x07, 0x01, Sense::LONGEST);
     data
 }
 

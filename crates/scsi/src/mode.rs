@@ -215,8 +215,12 @@ fn selected(call: &Call<'_>, length: usize, header: usize) -> Result<Modes, Sens
         return Err(Sense::INVALID_LIST);
     }
     let mut rest = list.get(header + described..).ok_or(Sense::LIST_LENGTH)?;
-    let block = number(list, header + 5, 3);
-    if described == 8 && block != 0 && block != u64::from(call.facts().logical) {
+    // As many blocks as there are: 0 is said for that, too, and the largest number where more would not fit.
+    let (blocks, block) = (number(list, header, 4), number(list, header + 5, 3));
+    let all = call.facts().logical_blocks().min(u64::from(u32::MAX));
+    let same = [0, all, u64::from(u32::MAX)].contains(&blocks)
+        && [0, u64::from(call.facts().logical)].contains(&block);
+    if described == 8 && !same {
         return Err(Sense::INVALID_LIST);
     }
     let mut modes = call.disk.modes();

@@ -30,7 +30,7 @@ fn pages_of_vital_product_data() {
     assert_eq!(vital(&disk, 0x00), [0, 0x00, 0, 7, 0x00, 0x80, 0x83, 0x86, 0xb0, 0xb1, 0xb2]);
     assert_eq!(vital(&zoned, 0x00), [0x14, 0, 0, 8, 0x00, 0x80, 0x83, 0x86, 0xb0, 0xb1, 0xb2, 0xb6]);
     let extended = vital(&zoned, 0x86);
-    assert_eq!(extended[..14], [0x14, 0x86, 0, 60, 0, 1, 1, 0, 0, 0, 0, 0, 0, 28]);
+    assert_eq!(extended[..14], [0x14, 0x86, 0, 60, 0, 7, 1, 0, 0, 0, 0, 0, 0, 28]);
     assert_eq!(extended[14..], [0; 50], "and sense data are no longer than that:");
     let longest = Sense { field: Some(1), ..Sense::UNRECOVERED_READ.about(1) };
     assert_eq!(longest.data(true).len(), 28);
@@ -268,6 +268,17 @@ fn select(disk: &Memory, long: bool, page: &[u8]) -> Result<Vec<u8>, Sense> {
     disk.tell(cdb, &list)
 }
 
+/// A block descriptor has as many blocks as there are, none, or the largest number: a disk is not made smaller.
+#[test]
+fn mode_select_leaves_a_disk_as_large_as_it_is() {
+    let disk = Memory::new(1024, 512);
+    for (blocks, taken) in [(0, true), (1024, true), (u32::MAX, true), (1023, false), (1025, false)] {
+        let list = [&[0, 0, 0, 8][..], &u32::to_be_bytes(blocks), &[0, 0, 2, 0]].concat();
+        let done = disk.tell(&[0x15, 0x10, 0, 0, list.len() as u8, 0], &list);
+        assert_eq!(done, if taken { Ok(Vec::new()) } else { Err(Sense::INVALID_LIST) }, "{blocks}");
+    }
+}
+
 #[test]
 fn mode_select_changes_three_bits_and_no_other() {
     let disk = Memory::new(1024, 512);
@@ -446,6 +457,9 @@ fn the_unit_and_units_that_are_not_there() {
     assert_eq!(disk.ask(&[0xa0, 0, 0, 0, 0, 0, 0, 0, 0, 8, 0, 0]).unwrap_err().code, [0x24, 0]);
     assert_eq!(disk.ask(&[0x03, 0, 0, 0, 252, 0]).unwrap(), Sense::NONE.fixed());
     assert_eq!(execute_absent(&disk, &[0x03, 0, 0, 0, 252, 0]).unwrap(), Sense::NO_SUCH_UNIT.fixed());
+    let described = execute_absent(&disk, &[0x03, 1, 0, 0, 252, 0]).unwrap();
+    assert_eq!(described, Sense::NO_SUCH_UNIT.descriptors());
+    assert_eq!(execute_absent(&disk, &[0x03, 1, 0, 0, 3, 0]).unwrap(), described[..3]);
     assert_eq!(execute_absent(&disk, &ask::inquiry(None, 96)).unwrap()[0], 0x7f);
     assert_eq!(execute_absent(&disk, &[0; 6]), Err(Sense::NO_SUCH_UNIT.into()));
 }

@@ -392,3 +392,15 @@ fn only_so_many_hosts_register_and_hear() {
     assert_eq!(out(&disk, A, REGISTER, 0, [0, 1]), Err(Sense::REGISTRATION_RESOURCES.into()));
     assert_eq!(out(&disk, "iqn.0", REGISTER, 0, [1, 2]), DONE, "it is");
 }
+
+/// Who reserved nothing may start the disk, but not stop it (SBC-4, commands that reservations allow).
+#[test]
+fn a_disk_is_stopped_by_who_may_write() {
+    let disk = Memory::new(416, 512);
+    assert_eq!(out(&disk, A, REGISTER, 0, [0, 10]), DONE);
+    assert_eq!(out(&disk, A, RESERVE, 1, [10, 0]), DONE);
+    let start_stop = |host: &str, start: u8| execute(&disk, host, &[0x1b, 0, 0, 0, start, 0], &[]);
+    assert_eq!((start_stop(B, 0), disk.modes.get().stopped), (CONFLICT, false));
+    assert_eq!((start_stop(A, 0), disk.modes.get().stopped), (DONE, true));
+    assert_eq!((start_stop(B, 1), disk.modes.get().stopped), (DONE, false));
+}

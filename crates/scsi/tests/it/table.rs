@@ -37,7 +37,7 @@ const ROWS: &[Row] = &[
     ("16 00 00 00 00 00", false, Of::All, Reserves, false),
     ("17 00 00 00 00 00", false, Of::All, Always, false),
     ("1a 08 ff ff ff 00", false, Of::All, Reads, false),
-    ("1b 01 00 00 05 00", false, Of::All, Asks, false),
+    ("1b 01 00 00 05 00", false, Of::All, Writes, false),
     ("1d e4 00 00 00 00", false, Of::All, Writes, false),
     ("25 00 00 00 00 00 00 00 00 00", false, Of::All, Asks, false),
     ("28 18 ff ff ff ff 3f ff ff 00", false, Of::All, Reads, false),
