@@ -287,3 +287,22 @@ fn on_device(path: &std::path::Path, bytes: u64) -> Result<BlockDevice> {
     }
     Ok(device)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Wherever the least medium lies that suffices, what is taken is more by at most a 200th: it is sought to a 256th, and has whole tracks.
+    #[test]
+    fn the_smallest_medium_is_hardly_more_than_the_least() {
+        let config = Config::new("t", "modern-7200", "cmr", StoreKind::Memory);
+        let blocks = |drive: &Assembled| drive.built.layer.host_blocks().0;
+        let whole = blocks(&assembled(&config, None).unwrap());
+        for least in [whole / 7, whole / 3, whole / 2 + 1, whole - whole / 5] {
+            let enough = |drive: &Assembled| blocks(drive) >= least;
+            let found = smallest(&config, assembled(&config, None).unwrap(), 0..whole, &enough);
+            let more = blocks(&found).checked_sub(least).expect("what suffices");
+            assert!(more <= least / 200, "{more} blocks more than {least}");
+        }
+    }
+}

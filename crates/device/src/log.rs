@@ -352,4 +352,18 @@ mod tests {
             assert_eq!(wants, [false, true], "{before}");
         }
     }
+
+    /// After a restart the next checkpoint is due where it was before; the record that ends one counts.
+    #[test]
+    fn a_log_that_is_opened_again_knows_how_long_its_checkpoint_is() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut log = Log::open(dir.path(), 1, 1, &mut |_| ()).unwrap();
+        let entry = |n| Entry { tag: 7, words: [n, 0, 0] };
+        let checkpoint = log.rotate(100).unwrap();
+        checkpoint.write((0..100).map(|n| Ok(entry(n)))).unwrap();
+        assert_eq!(log.checkpoint_bytes, 100 * ENTRY as u64);
+        drop(log);
+        let log = Log::open(dir.path(), 1, 2, &mut |_| ()).unwrap();
+        assert_eq!(log.checkpoint_bytes, 101 * ENTRY as u64);
+    }
 }

@@ -87,6 +87,12 @@ impl RunMap {
         self.leaves.reserve()
     }
 
+    /// Its file grows no more.
+    #[cfg(test)]
+    pub(crate) fn disk_is_full(&mut self) {
+        self.leaves.disk_is_full();
+    }
+
     #[inline]
     fn node_of(&self, block: u64) -> usize {
         upto(&self.firsts, block).saturating_sub(1)

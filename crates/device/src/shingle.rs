@@ -73,6 +73,12 @@ impl Shingle {
         self.map.reserve()
     }
 
+    /// The file of the map grows no more.
+    #[cfg(test)]
+    pub(crate) fn disk_is_full(&mut self) {
+        self.map.disk_is_full();
+    }
+
     /// Whether no write destroys anything: an ordinary disk, of which only is known where it was written.
     pub fn plain(&self) -> bool {
         self.heads == 1

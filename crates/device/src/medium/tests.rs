@@ -4,7 +4,7 @@ use crate::store::Memory;
 use crate::tracks::Tracks;
 use smrlab_disk::{Geometry, GeometrySpec, ZoneSpec};
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock, Weak};
 
 /// Memory that tells when it is synced, and fails then if it is told to.
 struct Told {
@@ -151,4 +151,46 @@ fn holes_are_told_where_zeroes_are() {
         medium.extents(2, 12, &mut |from, to, data| told.push((from, to, data)));
         assert_eq!(told, expected);
     }
+}
+
+/// What is written while data are synced is not in the checkpoint that they are synced for: a loss of power leaves none of it.
+#[test]
+fn a_checkpoint_has_nothing_that_came_during_its_sync() {
+    let (dir, own) = (tempfile::tempdir().unwrap(), Arc::new(OnceLock::<Weak<Medium>>::new()));
+    let late = own.clone();
+    let medium = Arc::new(logged(dir.path(), move || match late.get().and_then(Weak::upgrade) {
+        Some(medium) => medium.write(30, &[7; 512]),
+        None => Ok(()),
+    }));
+    medium.write(0, &[7; 512]).unwrap();
+    let begun = medium.begin_checkpoint(true, |_| ()).unwrap().unwrap();
+    own.set(Arc::downgrade(&medium)).unwrap();
+    begun.finish().unwrap();
+    drop(medium);
+    let mut held = Vec::new();
+    let _log = Log::open(dir.path(), 1, 2, &mut |e| held.push(e.words[0])).unwrap();
+    assert_eq!(held, [0]);
+}
+
+/// A map that has no room in its file takes no more writes: they fail before the bytes that they would need a run for are logged.
+#[test]
+fn a_write_whose_run_has_no_room_fails() {
+    let (dir, spilled) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let blocks = 40_000u64;
+    let geometry = Geometry::new(GeometrySpec::single_surface(vec![ZoneSpec::plain(5_000, 8)])).unwrap();
+    let mut shingle = Shingle::new(Arc::new(Tracks::new(Arc::new(geometry))), 1);
+    shingle.spill_into(spilled.path(), 1).unwrap();
+    let log = Log::open(dir.path(), 1, 1, &mut |_| ()).unwrap();
+    let store = Box::new(Memory::new(blocks * BLOCK_BYTES).unwrap());
+    let medium = Medium::new(shingle, store, Some(log), Reading { mode: Mode::Data, errors: false });
+    let write = |n: u64| medium.write(2 * n, &[7; 512]);
+    (0..8_000).for_each(|n| write(n).unwrap());
+    medium.state.write().shingle.disk_is_full();
+    let failed = (8_000..blocks / 2).find_map(|n| Some((n, write(n).err()?)));
+    let (n, e) = failed.expect("the map grew without room");
+    assert!(e.to_string().contains("spilling the run map into"), "{e}");
+    drop(medium);
+    let mut held = 0;
+    let _log = Log::open(dir.path(), 1, 1, &mut |_| held += 1).unwrap();
+    assert_eq!(held, n, "what failed is logged");
 }

@@ -19,5 +19,6 @@ mod parts;
 mod power;
 mod power_loss;
 mod queue;
+mod room;
 mod served;
 mod state;

@@ -253,19 +253,30 @@ fn requests_and_sizes_are_whole_units() {
     let c = Config { block: 4096, host_size: Some(15 * 512), ..config("cmr", StoreKind::Memory) };
     let device = Device::open(c).unwrap();
     assert_eq!((device.size(), device.block_size()), (4096, 4096));
-    let device = Device::open(config("cmr", StoreKind::Memory)).unwrap();
-    let end = device.size();
-    let beyond = [(end, 512), (end - 512, 1024), (end + 512, 512)];
-    for (offset, len) in [(1, 512), (256, 512), (512, 511), (512, 1), (511, 513)].into_iter().chain(beyond) {
-        let mut buf = vec![0; len as usize];
-        for e in [
-            device.read(offset, &mut buf),
-            device.write(offset, &buf, false),
-            device.zero(offset, len, false),
-            device.trim(offset, len, false),
-        ] {
-            assert_eq!(e.unwrap_err().errno(), libc::EINVAL, "{len} bytes at {offset}");
+    for block in [512, 4096] {
+        let device = Device::open(Config { block, ..config("cmr", StoreKind::Memory) }).unwrap();
+        let (unit, end) = (u64::from(block), device.size());
+        let uneven = [
+            (1, unit),
+            (unit / 2, unit),
+            (unit, unit - 1),
+            (unit, unit / 2),
+            (unit, 1),
+            (unit - 1, unit + 1),
+        ];
+        let beyond = [(end, unit), (end - unit, 2 * unit), (end + unit, unit)];
+        for (offset, len) in uneven.into_iter().chain(beyond) {
+            let mut buf = vec![0; len as usize];
+            for e in [
+                device.read(offset, &mut buf),
+                device.write(offset, &buf, false),
+                device.zero(offset, len, false),
+                device.trim(offset, len, false),
+            ] {
+                assert_eq!(e.unwrap_err().errno(), libc::EINVAL, "{len} bytes at {offset}, of {block}");
+            }
         }
+        device.write(end - unit, &vec![1; block as usize], false).unwrap();
     }
 }
 
