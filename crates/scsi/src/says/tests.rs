@@ -1,6 +1,7 @@
 //! Pages byte by byte, as the standards lay them out.
 
 use super::*;
+use std::ops::Range;
 
 fn pages(of: &[(&str, Vec<u8>)]) -> Pages {
     of.iter().map(|(name, data)| ((*name).to_owned(), data.clone())).collect()
@@ -166,4 +167,39 @@ fn identify_device_directly_and_behind_a_bridge() {
 fn what_is_said_as_json() {
     let text = serde_json::to_string(&one("vpd_pgb1", vital(0xb1, 64, &[(4, &[0x1c, 0x20]), (8, &[0x20])])));
     assert_eq!(text.unwrap(), r#"{"rpm":7200,"zbc_page":"drive-managed"}"#);
+}
+
+/// Of each page the bits that change what is said if one alone is turned: those of the fields in the standards and of what says which page it
+/// is, and none beside them.
+#[test]
+fn no_other_bit_counts() {
+    let changing = |name: &str, page: Vec<u8>| {
+        let whole = one(name, page.clone());
+        let turned = |bit: &usize| {
+            let mut other = page.clone();
+            other[bit / 8] ^= 1 << (bit % 8);
+            one(name, other) != whole
+        };
+        (0..8 * page.len()).filter(turned).map(|bit| (bit / 8, bit % 8)).collect::<Vec<_>>()
+    };
+    let all = |bytes: Range<usize>| bytes.flat_map(|byte| (0..8).map(move |bit| (byte, bit)));
+    // One bit is a rate of 1, which is none, or of 0800h and more.
+    let low_first =
+        |byte| [0].map(|bit| (byte, bit)).into_iter().chain((3..8).map(move |bit| (byte + 1, bit)));
+    let high_first = |byte| (3..8).map(move |bit| (byte, bit)).chain([(byte + 1, 0)]);
+    assert_eq!(
+        changing("vpd_pgb1", vital(0xb1, 64, &[])),
+        high_first(4).chain([(8, 4), (8, 5)]).collect::<Vec<_>>()
+    );
+    // A page that is four bytes shorter has no such bytes.
+    let of_space = all(1..2).chain([(3, 2), (5, 5), (5, 6), (5, 7), (6, 0), (6, 1)]);
+    assert_eq!(changing("vpd_pgb2", vital(0xb2, 8, &[])), of_space.collect::<Vec<_>>());
+    assert_eq!(changing("vpd_pgb0", vital(0xb0, 64, &[])), all(1..2).chain(all(20..24)).collect::<Vec<_>>());
+    let of_zones = all(1..2).chain([(4, 0)]).chain(all(8..20));
+    assert_eq!(changing("vpd_pgb6", vital(0xb6, 64, &[])), of_zones.collect::<Vec<_>>());
+    // Words: no data at all and no ATA device, an `@` in the model's two characters, zones, TRIM, and the rate.
+    let model = (27..47).flat_map(|word| [(2 * word, 6), (2 * word + 1, 6)]);
+    let known =
+        [(0, 6), (1, 7)].into_iter().chain(model).chain([(138, 0), (138, 1), (338, 0)]).chain(low_first(434));
+    assert_eq!(changing("identify", identify(&[])), known.collect::<Vec<_>>());
 }

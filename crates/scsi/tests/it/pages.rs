@@ -3,6 +3,7 @@
 use crate::disk::Memory;
 use smrlab_scsi::says::{self, Pages};
 use smrlab_scsi::{Kind, Modes, SelfTest, Sense, ask, execute_absent};
+use smrlab_units::Blocks;
 
 fn vital(disk: &Memory, code: u8) -> Vec<u8> {
     disk.ask(&ask::inquiry(Some(code), 512)).unwrap()
@@ -122,6 +123,12 @@ fn capacity() {
 
 #[test]
 fn mode_pages() {
+    // The short descriptor has 32 bits for the number of blocks: of more it says the most.
+    for (blocks, said) in [(u64::from(u32::MAX) - 1, [0xff, 0xff, 0xff, 0xfe]), ((1 << 32) + 5, [0xff; 4])] {
+        let mut large = Memory::new(0, 512);
+        large.facts.blocks = Blocks(blocks);
+        assert_eq!(large.ask(&[0x1a, 0, 0x08, 0, 255, 0]).unwrap()[4..8], said, "{blocks}");
+    }
     let disk = Memory::new(1024, 512);
     let caching = disk.ask(&ask::mode_sense(255)).unwrap();
     assert_eq!(caching[..11], [0, 26, 0, 0x10, 0, 0, 0, 0, 0x08, 0x12, 0x04]);
