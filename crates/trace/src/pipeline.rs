@@ -222,6 +222,39 @@ mod tests {
         }
     }
 
+    /// Of batches of three writes with addresses of their own those in which the filter leaves nothing are not handed on.
+    #[test]
+    fn a_batch_that_is_handed_on_has_a_request() {
+        struct Batches(u64);
+        impl TraceSource for Batches {
+            fn next_batch(&mut self, out: &mut Batch) -> Result<bool> {
+                out.clear();
+                self.0 += 1;
+                for n in 0..3 {
+                    let (arrival, lba) = (SimTime(10 * self.0 + n), Lba(100 * self.0 + n));
+                    let (op, fua) = (smrlab_units::HostOp::Write, false);
+                    out.push(crate::Record { arrival, op, lba, blocks: 1, device: 0, stream: 0, fua });
+                }
+                Ok(self.0 <= 9)
+            }
+        }
+        let of = |steps: Steps| {
+            let (mut pipeline, mut batch, mut rows) =
+                (Pipeline::new(Batches(0), steps).unwrap(), Batch::new(), Vec::new());
+            while pipeline.next_batch(&mut batch).unwrap() {
+                assert!(!batch.is_empty(), "behind {rows:?}");
+                rows.extend(batch.iter().map(|r| r.lba.0));
+            }
+            assert!(batch.is_empty(), "nothing is left in the last one");
+            rows
+        };
+        let filter = |text: &str| Steps { filter: Some(Filter::parse(text).unwrap()), ..Steps::default() };
+        assert_eq!(of(filter("lba=301blk..502blk")), [301, 302, 400, 401, 402, 500, 501]);
+        assert_eq!(of(filter("lba=950blk..")), [0; 0]);
+        let from = Steps { from: SimTime(51), until: SimTime(72), ..Steps::default() };
+        assert_eq!(of(from), [501, 502, 600, 601, 602, 700, 701]);
+    }
+
     #[test]
     fn factors_are_exact_from_the_smallest_to_the_largest() {
         assert_eq!(Factor::new(2.0 / 3.0).times(SimTime(1_000_000)), Some(SimTime(666_667)));

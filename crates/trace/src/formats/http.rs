@@ -169,4 +169,24 @@ mod tests {
         assert_eq!(unix_seconds(b"29/Feb/2000:12:00:00 +0100"), Some(951_822_000));
         assert_eq!(unix_seconds(b"01/Foo/1995:00:00:01 -0400"), None);
     }
+
+    /// Sizes from a block to a GiB, both included.
+    #[test]
+    fn sizes_have_bounds() {
+        let taken = |text: &str| {
+            let params: Vec<_> = FORMAT.parameters();
+            let values =
+                Values::check("http", &params, &smrlab_units::spec::split_item(&format!("http,{text}")).1)
+                    .unwrap();
+            Http::new(&values).is_ok()
+        };
+        assert_eq!(
+            ["512B", "1GiB", "0B", "1025MiB"].map(|size| taken(&format!("max={size}"))),
+            [true, true, false, false]
+        );
+        assert_eq!(
+            ["512B", "1GiB", "0B", "1025MiB"].map(|size| taken(&format!("block={size}"))),
+            [true, true, false, false]
+        );
+    }
 }

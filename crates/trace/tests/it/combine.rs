@@ -235,6 +235,20 @@ fn ambiguous_files_show_what_each_reading_would_mean() {
     ] {
         assert!(e.contains(needle), "{e} lacks {needle}");
     }
+    // A sample may begin late and end within a line, which is no request of it.
+    let line = |i: u64| format!("{} 0 {} 512 1\n", 5000 + i, 1024 + i % 10);
+    std::fs::write(&path, (0..200_000).map(line).collect::<String>()).unwrap();
+    let e = opened(&[path.to_str().unwrap()], Mix::ByTime).err().unwrap();
+    let told = e.lines().find(|l| l.contains("disksim  ")).unwrap_or_else(|| panic!("{e}"));
+    let words: Vec<f64> =
+        told.split(|c: char| !c.is_ascii_digit() && c != '.').filter_map(|w| w.parse().ok()).collect();
+    // Requests, reads, seconds: one each millisecond, 256 KiB all of them.
+    let (requests, seconds) = (words[0], words[2]);
+    assert!(
+        requests > 1000.0 && requests == words[1] && (seconds - (requests - 1.0) / 1e3).abs() < 1e-6,
+        "{told}"
+    );
+    assert!(told.contains(" 256.0 KiB each, up to 0.001 GB"), "{told}");
 }
 
 /// Of two files one may hold a header alone; where both do there is nothing to read.

@@ -104,6 +104,23 @@ fn what_others_wrote_is_checked_row_by_row() {
     }
 }
 
+/// Numbers of operations are those that there are, whichever of their bits are set, alone and beside others.
+#[test]
+fn a_number_of_no_operation_is_refused() {
+    for op in (0..40).chain([-1, 64, 255, 256, 1 << 31, 1 << 40]) {
+        for others in [0, 8] {
+            let read =
+                read_all(&mut of_others("op", [&[0, 5, 9], &[others, op, others], &[8, 16, 24], &[1, 1, 1]]));
+            let known = usize::try_from(op).ok().and_then(|op| HostOp::ALL.get(op)).copied();
+            match (read, known) {
+                (Ok(rows), known) => assert_eq!(Some(rows.op[1]), known, "{op} beside {others}"),
+                (Err(e), None) => assert!(e.to_string().contains("op"), "{op}: {e}"),
+                (Err(e), Some(_)) => panic!("{op} beside {others}: {e}"),
+            }
+        }
+    }
+}
+
 /// Without a null they are read; a null is refused.
 #[test]
 fn nullable_columns_are_read_where_nothing_is_null() {

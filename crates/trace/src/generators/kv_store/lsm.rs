@@ -263,7 +263,8 @@ mod tests {
     #[test]
     fn a_read_ends_with_its_table() {
         let mut lsm = Lsm::new(Shape::SMRDB, 12, 2, 4000, false);
-        put(&mut lsm, 0..6);
+        let written = put(&mut lsm, 0..6);
+        assert!(written.iter().all(|a| a.lba + a.blocks <= 12), "no more than the table: {written:?}");
         let mut out = Queue::new();
         lsm.get(5, &mut out);
         assert_eq!(out, [Access { op: HostOp::Read, lba: 8, blocks: 4 }]);
