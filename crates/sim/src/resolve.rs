@@ -418,6 +418,17 @@ mod tests {
         assert_eq!(resolve(&spec("burst = 3")).unwrap().spec.join, "bursts,requests=3");
     }
 
+    /// Standard input cannot be read twice, with options or without, alone or beside a file.
+    #[test]
+    fn a_prefill_of_what_is_read_needs_files() {
+        for trace in ["'-'", "'-:csv,columns=time:ms;op;lba;blocks'", "['a.csv', '-:msr']"] {
+            let text = format!("trace = {trace}\ndrive = 'tiny'\nlayer = 'cmr'\nprefill = 'read'");
+            let run = crate::run(&Spec::from_toml(&text).unwrap(), &crate::Control::new(), None);
+            let e = run.map(drop).unwrap_err().to_string();
+            assert!(e.contains("standard input cannot be"), "{trace}: {e}");
+        }
+    }
+
     /// A limit of the host's space makes it smaller alone.
     #[test]
     fn a_limit_of_the_space_is_none_beyond_it() {

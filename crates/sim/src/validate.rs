@@ -184,4 +184,24 @@ mod tests {
         let d = demerit(&[1.0, 5.0], &[1.0, 7.0]);
         assert!(d > 2.0 * 0.5f64.sqrt() * 0.9 && d < 2.0 * 0.6f64.sqrt(), "{d}");
     }
+
+    /// A drive that turns in 10 ms reads a block, and again 4 ms after it has: when it did so, and not when the measured drive did. The block
+    /// comes by 6 ms later.
+    #[test]
+    fn gaps_are_those_behind_the_simulated_requests() {
+        let read = |lba, ms, gap| Measured {
+            op: HostOp::Read,
+            lba: Lba(lba),
+            blocks: Blocks(1),
+            service: SimTime::from_ms(ms),
+            gap: SimTime::from_ms(gap),
+        };
+        let rows = replay("tiny", "cmr", &[read(0, 3, 4), read(0, 3, 17), read(0, 3, 0)]).unwrap();
+        assert_eq!([1, 2].map(|i: usize| rows[i].simulated), [6, 3].map(SimTime::from_ms));
+        assert!(rows.iter().all(|row| (row.op, row.measured) == (HostOp::Read, SimTime::from_ms(3))));
+        // Of 2880 blocks the last one is one of the drive's.
+        assert_eq!(replay("tiny", "cmr", &[read(2879, 3, 4)]).unwrap().len(), 1);
+        let e = replay("tiny", "cmr", &[read(0, 3, 4), read(2880, 3, 4)]).map(drop).unwrap_err().to_string();
+        assert!(e.contains("request 2 (LBA 2880, 1 block) lies beyond"), "{e}");
+    }
 }

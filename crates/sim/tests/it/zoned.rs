@@ -1,5 +1,6 @@
 //! Runs on a host-managed drive.
 
+use smrlab_sim::table::Column;
 use smrlab_sim::{Control, RunResult, Spec, run};
 
 fn done(text: &str) -> RunResult {
@@ -38,6 +39,12 @@ fn appends_are_writes_of_the_host() {
     let timeline = found.tables.iter().find(|t| t.name == "timeline").unwrap();
     let written = crate::support::real(timeline, "write_blocks").into_iter().flatten().sum::<f64>();
     assert_eq!(written, 32.0);
+    // What is refused is answered too; a command of zones is neither.
+    let histogram = found.tables.iter().find(|t| t.name == "histogram").unwrap();
+    let column = |name: &str| &histogram.columns.iter().find(|c| c.0 == name).unwrap().1;
+    let (Column::Text(kinds), Column::Int(counts)) = (column("kind"), column("count")) else { panic!() };
+    let of = |kind: &str| kinds.iter().zip(counts).filter(|(k, _)| *k == kind).map(|(_, n)| n).sum::<i64>();
+    assert_eq!(["read", "write"].map(of), [1, 4]);
     std::fs::remove_file(path).unwrap();
 }
 
