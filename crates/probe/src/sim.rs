@@ -112,6 +112,14 @@ mod tests {
         let a = t.access(Dir::Read, Lba(5), Blocks(1)).unwrap();
         let b = t.access(Dir::Read, Lba(5), Blocks(1)).unwrap();
         assert_eq!(b.end.since(a.end), SimTime::from_ms(10), "one revolution at 6000 rpm");
-        assert!(t.access(Dir::Read, Lba(2880), Blocks(1)).is_err());
+        let before = t.now;
+        for (lba, blocks) in [(2880, 1), (2879, 2), (5, 0), (u64::MAX, 1)] {
+            for dir in [Dir::Read, Dir::Write] {
+                let e = t.access(dir, Lba(lba), Blocks(blocks)).unwrap_err();
+                assert!(!e.gone && e.what.contains("do not lie within"), "{}", e.what);
+            }
+        }
+        assert_eq!(t.now, before, "what is refused takes no time");
+        assert!(t.access(Dir::Read, Lba(2879), Blocks(1)).is_ok());
     }
 }

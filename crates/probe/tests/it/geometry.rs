@@ -265,6 +265,28 @@ fn what_was_measured_is_kept_and_not_measured_again() {
     assert!(sittings > 1, "it was stopped at least once");
     assert_eq!(out.zones, whole.zones);
     check_all(&m, &out);
+    // Where one stage is missing the others stay as they are; where none is, hardly a request is sent.
+    type Forget = fn(&mut Extraction);
+    let stages: [(&str, Forget); 4] = [
+        ("none", |_| ()),
+        ("skew", |e| e.skew = None),
+        ("seeks", |e| e.seek = None),
+        ("cache", |e| e.cache = None),
+    ];
+    for (stage, forget) in stages {
+        let mut again = out.clone();
+        forget(&mut again);
+        extract(&mut t, &mut Quiet, ExtractOptions::default(), &mut again, &mut |_| ()).unwrap();
+        let requests = again.quality.requests - out.quality.requests;
+        let Extraction { skew, seek, cache, zones, .. } = again;
+        let kept = [skew == out.skew, seek == out.seek, cache == out.cache, zones == out.zones];
+        let others = ["skew", "seeks", "cache", "zones"].iter().zip(kept).filter(|(name, _)| **name != stage);
+        let others: Vec<_> = others.collect();
+        assert!(others.iter().all(|(_, kept)| *kept), "without {stage}: {others:?}");
+        if stage == "none" {
+            assert!(requests < out.quality.requests / 20, "{requests} of {}", out.quality.requests);
+        }
+    }
 }
 
 #[test]
