@@ -116,6 +116,15 @@ mod tests {
         (0..n).map_while(|_| stow.victim(&dirty)).collect()
     }
 
+    /// The sequential queue has a group more than the six that it deserves: its turn goes on until it has four fewer than these, so that
+    /// the head goes to and fro less. Then the random one has its turn, until it is empty.
+    #[test]
+    fn a_turn_is_longer_than_a_group() {
+        let mut stow = Stow { deserved: 6, ..Stow::default() };
+        [400, 800].into_iter().chain(0..28).for_each(|page| wrote(&mut stow, page, false));
+        assert_eq!(victims(&mut stow, 10), [0, 1, 2, 3, 4, 100, 200, 5, 6]);
+    }
+
     /// Groups of four pages. The third page of a stream takes its group, and those that follow, to the sequential queue; pages here
     /// and there stay in the random one. The sequential queue deserves nothing at first, so that it is emptied first.
     #[test]

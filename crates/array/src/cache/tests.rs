@@ -126,3 +126,48 @@ fn stow_destages_streams_by_themselves() {
     let random = [20, 20, 30, 40, 50, 60, 70, 80];
     assert_eq!((first("stow", &random), first("scan", &random)), (vec![1], vec![0]));
 }
+
+/// Eight pages in groups of one. Above six dirty ones as many groups go as leave two. Where the marks are at seven, the eighth sends one:
+/// a full cache is emptied no further than any other.
+#[test]
+fn so_many_groups_go_as_leave_the_low_mark() {
+    let jobs = |high: u64, low: u64| {
+        let text = "striped,disks=2,chunk=8blk,ssd_write=8blk,ssd_page=1blk,ssd_group=1blk,ssd_depth=8";
+        let mut rig = Rig::new(&format!("{text},ssd_high={high}%,ssd_low={low}%"));
+        (0..8).map(|page| rig.write(page, 1).len()).collect::<Vec<_>>()
+    };
+    assert_eq!(jobs(75, 25), [0, 0, 0, 0, 0, 0, 5, 1]);
+    assert_eq!(jobs(90, 90), [0, 0, 0, 0, 0, 0, 0, 1]);
+}
+
+/// Pages of which each alone is no full stripe wait, whoever looks for a group to go, until the cache is full; the oldest one goes then.
+#[test]
+fn what_waits_for_its_chunks_is_not_forgotten() {
+    let mut rig = Rig::new(
+        "dvs,overprovision=0%,disks=3,chunk=2blk,segment=9,stripes=wait,ssd_write=36blk,ssd_page=6blk,ssd_high=20%,ssd_low=10%",
+    );
+    let jobs: Vec<Vec<Job>> = (0..6).map(|page| rig.write(36 * page, 6)).collect();
+    assert_eq!(jobs.iter().map(Vec::len).collect::<Vec<_>>(), [0, 0, 0, 0, 0, 1]);
+    assert_eq!(rig.begin(1, Work::Job(jobs[5][0])).0, [0]);
+}
+
+/// Without `ssd_group` what goes together is what the array writes together: of RAID-5 a row, here of two chunks of eight blocks. Behind
+/// the journal, where there is one on the same SSD.
+#[test]
+fn groups_are_the_arrays_and_lie_behind_its_journal() {
+    for journal in ["off", "on"] {
+        let text = format!("raid5,disks=3,chunk=8blk,journal={journal}");
+        let behind = parse(&text)
+            .unwrap()
+            .build(&ArrayContext::new(&[Blocks(960); 3]))
+            .unwrap()
+            .array
+            .journal_blocks()
+            .0;
+        assert_eq!(behind > 0, journal == "on");
+        let mut rig = Rig::new(&format!("{text},ssd_write=20blk,ssd_page=1blk,ssd_high=85%,ssd_low=50%"));
+        let jobs: Vec<Job> = (0..18).flat_map(|page| rig.write(page, 1)).collect();
+        let first: Vec<u64> = (behind..behind + 16).collect();
+        assert_eq!(rig.begin(1, Work::Job(jobs[0])).0, first, "{journal}");
+    }
+}
