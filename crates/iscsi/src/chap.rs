@@ -1,7 +1,7 @@
 //! CHAP (RFC 1994, RFC 7143 section 12.1.3) with MD5: who logs in proves that it knows a secret, and the target proves it, too, where it is asked to.
 
 use crate::failure::Failure;
-use crate::keys::{Keys, Text};
+use crate::keys::{self, Keys, Text};
 use std::fmt::Write as _;
 use std::io::{self, Read};
 use std::path::Path;
@@ -140,7 +140,9 @@ impl<'a> Chap<'a> {
     fn prove(&self, keys: &Keys, text: &mut Text) -> Result<(), Failure> {
         let (number, challenge) = match (keys.get("CHAP_I"), keys.get("CHAP_C")) {
             (None, None) => return Ok(()),
-            (Some(number), Some(challenge)) => (number.parse::<u8>().ok(), bytes(challenge)),
+            (Some(number), Some(challenge)) => {
+                (keys::number(number).and_then(|number| u8::try_from(number).ok()), bytes(challenge))
+            }
             _ => return Err(Failure::AUTHENTICATION),
         };
         let target = self.secrets.target.as_ref().ok_or(Failure::AUTHENTICATION)?;
@@ -233,8 +235,9 @@ mod tests {
             proved.map(|()| told.0.starts_with(b"CHAP_N=lab\0CHAP_R=0x"))
         };
         assert_eq!([1, 1024].map(|length| asked("7", length)), [Ok(true); 2]);
+        assert_eq!(["255", "0xff", "0X0"].map(|number| asked(number, 1)), [Ok(true); 3]);
         assert_eq!([0, 1025].map(|length| asked("7", length)), [Err(Failure::INITIATOR); 2]);
-        assert_eq!(["256", "x"].map(|number| asked(number, 1)), [Err(Failure::INITIATOR); 2]);
+        assert_eq!(["256", "x", "0x100"].map(|number| asked(number, 1)), [Err(Failure::INITIATOR); 3]);
     }
 
     #[test]
