@@ -1,104 +1,90 @@
 //! Identity of data in an array without bytes: what the host reads, however it is put together, is what it last wrote.
 //!
-//! Every block that the host writes gets 32 bits of its own; the array's plans move them between the host, their slots and
+//! 32 bits stand for every block that the host writes; the array's plans move them between the host, their slots and
 //! the members as they would move the block, XOR and all, so that what is made from parity is checked too. Below that each
 //! drive is followed on its medium by [`Disk`](super::Disk): it returns what the array wrote to it. A mistake goes unnoticed with a
-//! chance of one in 2^32 a block, or as that says: more bits would take time, because each goes to new memory.
+//! chance of about one in 2^31 a block, as there: more bits would take time, because each goes to new memory.
 
-use super::pages::Hashed;
+use super::tags::{CONSTANT, Fresh, NEVER, TagRun, Tags, join};
 use crate::error::{Result, RunError};
 use crate::spaces::Spaces;
 use smrlab_array::{Buffers, MemberId, MemberOp, MemberPlan, Ticket};
+use smrlab_blockmap::BlockSet;
 use smrlab_stl::HostRequest;
 use smrlab_units::HostOp;
-use smrlab_units::rng::splitmix;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// Bytes that stand for a block; zeroes: never written.
 const BLOCK: usize = 4;
-/// Blocks that are kept together: small requests should take one place and little of it for nothing.
-const PAGE: u64 = 32;
 
-/// Pages that get their memory together: they stay where they are.
-const TOGETHER: usize = 256;
+/// What stands for a block with this tag. Tags of what the host writes count up, so that one run stands for all its blocks wherever they
+/// are; what stands for them has nothing to do with each other, so that sums of the wrong ones are noticed.
+fn token(tag: u32) -> [u8; BLOCK] {
+    let x = (tag ^ tag >> 16).wrapping_mul(0x85eb_ca6b);
+    let x = (x ^ x >> 13).wrapping_mul(0xc2b2_ae35);
+    (x ^ x >> 16).to_le_bytes()
+}
 
-/// What stands for the blocks of a space, as far as that was touched.
+/// What stands for blocks whose tags count up from this one, where they do.
+fn tokens(tag: u32, out: &mut [u8]) {
+    let out = out.as_chunks_mut().0.iter_mut();
+    if tag < CONSTANT {
+        out.zip(tag..).for_each(|(to, tag)| *to = token(tag));
+    } else {
+        out.for_each(|to| *to = token(tag));
+    }
+}
+
+/// The tag whose [`token`] this is.
+fn tag(token: [u8; BLOCK]) -> u32 {
+    let x = u32::from_le_bytes(token);
+    let x = (x ^ x >> 16).wrapping_mul(0x7ed1_b41d);
+    let x = (x ^ x >> 13 ^ x >> 26).wrapping_mul(0xa5cb_9243);
+    x ^ x >> 16
+}
+
+/// What stands for the blocks of a space, as far as that was touched. Of parity each block has a tag of its own: pages are small.
 #[derive(Default)]
 struct Space {
-    /// By page: its place among `pages`.
-    places: Hashed<u32>,
-    pages: Vec<Vec<[u8; PAGE as usize * BLOCK]>>,
-    touched: usize,
+    tags: Tags<64>,
+    /// What is moved, block by block and as runs: kept for their room.
+    each: Vec<u32>,
+    runs: Vec<TagRun>,
 }
 
 impl Space {
-    /// Pieces of a range within a page: page, bytes in it, bytes of the range.
-    fn pieces(blocks: &Range<u64>) -> impl Iterator<Item = (u64, Range<usize>, Range<usize>)> + use<> {
-        let blocks = blocks.clone();
-        (blocks.start / PAGE..blocks.end.div_ceil(PAGE)).map(move |page| {
-            let (from, to) = (blocks.start.max(page * PAGE), blocks.end.min((page + 1) * PAGE));
-            let bytes = |base: u64| (from - base) as usize * BLOCK..(to - base) as usize * BLOCK;
-            (page, bytes(page * PAGE), bytes(blocks.start))
-        })
-    }
-
-    /// A page that was touched.
-    fn page(&self, page: u64) -> Option<&[u8; PAGE as usize * BLOCK]> {
-        let place = *self.places.get(page)? as usize;
-        Some(&self.pages[place / TOGETHER][place % TOGETHER])
-    }
-
-    /// The same, to be changed.
-    fn page_mut(&mut self, page: u64) -> Option<&mut [u8; PAGE as usize * BLOCK]> {
-        let place = *self.places.get(page)? as usize;
-        Some(&mut self.pages[place / TOGETHER][place % TOGETHER])
-    }
-
     fn set(&mut self, blocks: &Range<u64>, data: &[u8]) {
-        for (page, to, from) in Self::pieces(blocks) {
-            if let Some(old) = self.page_mut(page) {
-                old[to].copy_from_slice(&data[from]);
-                continue;
-            }
-            let place = self.touched;
-            if place == self.pages.len() * TOGETHER {
-                self.pages.push(vec![[0; PAGE as usize * BLOCK]; TOGETHER]);
-            }
-            self.places.insert(page, place as u32);
-            self.touched += 1;
-            self.pages[place / TOGETHER][place % TOGETHER][to].copy_from_slice(&data[from]);
+        self.each.clear();
+        self.each.extend(data.as_chunks().0.iter().map(|token| tag(*token)));
+        let first = self.each.first().copied().unwrap_or(NEVER);
+        let in_one = self.each.iter().enumerate().all(|(i, tag)| *tag == first.wrapping_add(i as u32));
+        if in_one && first != NEVER && first < CONSTANT - self.each.len() as u32 {
+            let run = TagRun { first: blocks.start, blocks: blocks.end - blocks.start, tag: first };
+            return self.tags.set(run);
         }
+        self.runs.clear();
+        for (first, tag) in blocks.clone().zip(&self.each).filter(|(_, tag)| **tag != NEVER) {
+            join(&mut self.runs, 0, Some(TagRun { first, blocks: 1, tag: *tag }));
+        }
+        self.tags.put(blocks.clone(), &self.runs);
     }
 
-    fn get(&self, blocks: &Range<u64>) -> Vec<u8> {
+    fn get(&mut self, blocks: &Range<u64>) -> Vec<u8> {
         let mut out = vec![0; (blocks.end - blocks.start) as usize * BLOCK];
-        for (page, from, to) in Self::pieces(blocks) {
-            if let Some(page) = self.page(page) {
-                out[to].copy_from_slice(&page[from]);
-            }
+        self.runs.clear();
+        self.tags.runs(blocks.clone(), &mut self.runs);
+        for run in &self.runs {
+            let first = (run.first - blocks.start) as usize;
+            tokens(run.tag, &mut out[first * BLOCK..][..run.blocks as usize * BLOCK]);
         }
         out
     }
 
     fn clear(&mut self, blocks: &Range<u64>) {
-        if self.is_empty() {
-            return;
+        if !self.tags.is_empty() {
+            self.tags.put(blocks.clone(), &[]);
         }
-        for (page, to, _) in Self::pieces(blocks) {
-            if let Some(page) = self.page_mut(page) {
-                page[to].fill(0);
-            }
-        }
-    }
-
-    /// Nothing was touched.
-    fn is_empty(&self) -> bool {
-        self.places.is_empty()
-    }
-
-    fn bytes(&self) -> usize {
-        self.places.bytes() + self.pages.len() * TOGETHER * PAGE as usize * BLOCK
     }
 }
 
@@ -118,11 +104,12 @@ pub struct HostData {
     members: Vec<Space>,
     expected: Space,
     /// Blocks that may hold anything: discarded where that promises nothing.
-    vague: Space,
+    vague: BlockSet,
     buffers: Buffers,
     /// What reads under way must bring, and from which block on.
     wanted: BTreeMap<u64, (u64, Vec<u8>)>,
-    writes: u64,
+    /// Tags for what the host writes.
+    fresh: Fresh,
     prefills: u64,
 }
 
@@ -134,17 +121,18 @@ impl HostData {
             spaces,
             members: (0..members).map(|_| Space::default()).collect(),
             expected: Space::default(),
-            vague: Space::default(),
+            vague: BlockSet::new(),
             buffers: Buffers::of_blocks(BLOCK),
             wanted: BTreeMap::new(),
-            writes: 0,
+            fresh: Fresh::default(),
             prefills: 0,
         }
     }
 
     /// Bytes that all this takes.
     pub fn bytes(&self) -> usize {
-        self.members.iter().chain([&self.expected, &self.vague]).map(Space::bytes).sum()
+        self.members.iter().chain([&self.expected]).map(|space| space.tags.bytes()).sum::<usize>()
+            + self.vague.bytes()
     }
 
     /// A request before the run gets a number of its own.
@@ -161,27 +149,28 @@ impl HostData {
         let mut data = Vec::new();
         match request.op {
             HostOp::Write => {
-                self.writes += 1;
-                let mut state = self.writes << 32;
+                let run = TagRun {
+                    first: blocks.start,
+                    blocks: request.blocks.0,
+                    tag: self.fresh.next(request.blocks),
+                };
                 data = vec![0; n];
-                let (twos, last) = data.as_chunks_mut::<{ 2 * BLOCK }>();
-                twos.iter_mut().for_each(|two| *two = splitmix(&mut state).to_le_bytes());
-                last.copy_from_slice(&splitmix(&mut state).to_le_bytes()[..last.len()]);
-                self.expected.set(&blocks, &data);
-                self.vague.clear(&blocks);
+                tokens(run.tag, &mut data);
+                self.expected.tags.set(run);
+                self.vague.remove(blocks);
             }
             HostOp::Read => {
                 data = vec![0; n];
                 let mut want = self.expected.get(&blocks);
                 // What may be anything is not compared.
-                if !self.vague.is_empty() {
-                    let vague = self.vague.get(&blocks);
-                    want.iter_mut().zip(vague).for_each(|(w, v)| *w |= v);
+                for run in self.vague.runs_in(blocks.clone()) {
+                    let at = |block: u64| (block - blocks.start) as usize * BLOCK;
+                    want[at(run.start)..at(run.end)].fill(u8::MAX);
                 }
                 self.wanted.insert(request.id, (blocks.start, want));
             }
             HostOp::Discard if self.discards.of_array => self.expected.clear(&blocks),
-            HostOp::Discard => self.vague.set(&blocks, &vec![u8::MAX; n]),
+            HostOp::Discard => _ = self.vague.insert(blocks),
             _ => {}
         }
         self.buffers.arrived(request.id, data);
@@ -221,8 +210,7 @@ impl HostData {
 
     /// A write or a discard was refused: what is there is old or new, for reads under way too.
     fn refused(&mut self, blocks: &Range<u64>) {
-        let n = (blocks.end - blocks.start) as usize * BLOCK;
-        self.vague.set(blocks, &vec![u8::MAX; n]);
+        self.vague.insert(blocks.clone());
         for (first, want) in self.wanted.values_mut() {
             let both = blocks.start.max(*first)..blocks.end.min(*first + (want.len() / BLOCK) as u64);
             if !both.is_empty() {
@@ -262,6 +250,42 @@ mod tests {
 
     fn request(id: u64, op: HostOp, lba: u64, blocks: u64) -> HostRequest {
         HostRequest::new(op, Lba(lba), Blocks(blocks)).numbered(id)
+    }
+
+    /// What stands for a block says its tag, and nothing stands for one that was never written.
+    #[test]
+    fn tags_come_back_from_what_stands_for_them() {
+        assert_eq!(token(NEVER), [0; BLOCK]);
+        let mut n = 1u32;
+        for _ in 0..100_000 {
+            n = n.wrapping_mul(0x9e37_79b9).wrapping_add(7);
+            assert_eq!(tag(token(n)), n);
+        }
+    }
+
+    /// What is written in one go, in pieces, and as sums that have nothing in common.
+    #[test]
+    fn a_space_brings_what_was_written_there() {
+        let (mut space, mut plain) = (Space::default(), vec![0; 512 * BLOCK]);
+        let mut rng = smrlab_units::rng::Rng::new(5);
+        for step in 0..3000u32 {
+            let from = rng.below(400);
+            let blocks = from..from + 1 + rng.below(100);
+            let bytes = blocks.start as usize * BLOCK..blocks.end as usize * BLOCK;
+            let base = rng.below(1 << 30) as u32;
+            let data: Vec<u8> = match step % 3 {
+                0 => (0..bytes.len() as u32 / 4).flat_map(|i| token(base + i)).collect(),
+                1 => (0..bytes.len()).map(|_| rng.below(3) as u8).collect(),
+                _ => vec![0; bytes.len()],
+            };
+            plain[bytes].copy_from_slice(&data);
+            if step % 3 == 2 {
+                space.clear(&blocks)
+            } else {
+                space.set(&blocks, &data)
+            }
+            assert_eq!(space.get(&(0..512)), plain, "step {step}");
+        }
     }
 
     /// Of an array that brings zeroes for all that it reads.

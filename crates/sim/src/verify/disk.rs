@@ -3,8 +3,11 @@
 //! Every write gives its blocks tags; a media operation moves them as the plan says, and destroys what interferes with
 //! it. What a layer reads for the host must be what the host last wrote there. Tags are 31 bits: a mistake goes
 //! unnoticed with a chance of about one in 2^31 a block.
+//!
+//! A conventional drive does each request where it is asked to, so that every block holds what is expected there. As long as all plans are
+//! such, tags are kept once, for the medium, and reads are right.
 
-use super::tags::{CONSTANT, NEVER, TagRun, Tags, nth};
+use super::tags::{CONSTANT, Fresh, NEVER, TagRun, Tags, nth};
 use super::taken::Taken;
 use crate::error::{Result, RunError};
 use smrlab_disk::{Geometry, Interference};
@@ -49,8 +52,10 @@ pub struct Disk {
     interference: Interference,
     discards: bool,
     medium: Tags,
-    expected: Tags,
-    host_writes: u64,
+    /// Nothing yet while every plan was [in place](Disk::is_in_place): it is what the medium holds.
+    expected: Option<Tags>,
+    /// Tags for what the host writes.
+    fresh: Fresh,
     media_writes: u64,
     wrote: VecDeque<Wrote>,
     /// Remembered writes whose request is not known yet.
@@ -67,22 +72,17 @@ pub struct Disk {
     taken: Taken,
 }
 
-fn scrambled(n: u64) -> u64 {
-    let z = (n ^ (n >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb) >> 24
-}
-
 impl Disk {
     /// An empty medium on which writes destroy what `interference` says. `discards`: discarded blocks must read as
     /// zeroes.
     pub fn new(geometry: Arc<Geometry>, interference: Interference, discards: bool) -> Self {
         Self {
             geometry,
+            expected: (!interference.is_none()).then(Tags::default),
             interference,
             discards,
             medium: Tags::default(),
-            expected: Tags::default(),
-            host_writes: 0,
+            fresh: Fresh::default(),
             media_writes: 0,
             wrote: VecDeque::new(),
             unknown: 0,
@@ -110,7 +110,7 @@ impl Disk {
 
     /// Bytes that the tags take.
     pub fn bytes(&self) -> usize {
-        self.medium.bytes() + self.expected.bytes()
+        self.medium.bytes() + self.expected.as_ref().map_or(0, Tags::bytes)
     }
 
     /// A request that was served before the run.
@@ -126,7 +126,12 @@ impl Disk {
             return;
         }
         let writes = request.filter(|r| matches!(r.op, HostOp::Write | HostOp::Append));
-        let base = writes.map_or(NEVER, |r| self.fresh(r.blocks));
+        let base = writes.map_or(NEVER, |r| self.fresh.next(r.blocks));
+        if self.expected.is_none() && request.is_some_and(|r| self.is_in_place(plan, done, r)) {
+            let written = writes.map(|r| TagRun { first: r.lba.0, blocks: r.blocks.0, tag: base });
+            return written.into_iter().for_each(|run| self.medium.set(run));
+        }
+        let mut expected = self.expected.take().unwrap_or_else(|| self.medium.clone());
         self.read_ends.clear();
         self.staged.clear();
         for (i, op) in plan.ops()[..done].iter().enumerate() {
@@ -137,27 +142,35 @@ impl Disk {
             self.read_ends.push(self.staged.len());
         }
         match request {
-            Some(r) if r.op == HostOp::Read => self.check(plan, done, r),
+            Some(r) if r.op == HostOp::Read => self.check(plan, done, r, &expected),
             Some(r) if writes.is_some() => {
                 let at = if let Outcome::Appended(at) = plan.outcome() { at } else { r.lba };
-                self.expected.set(TagRun { first: at.0, blocks: r.blocks.0, tag: base });
+                expected.set(TagRun { first: at.0, blocks: r.blocks.0, tag: base });
             }
             Some(r) if r.op == HostOp::Discard && self.discards => {
-                self.expected.set(TagRun { first: r.lba.0, blocks: r.blocks.0, tag: ZEROED });
+                expected.set(TagRun { first: r.lba.0, blocks: r.blocks.0, tag: ZEROED });
             }
             _ => {}
         }
         // What a zone held that is reset reads as zeroes, or is refused.
         for zone in plan.zones_reset() {
-            self.expected.set(TagRun { first: zone.start, blocks: zone.end - zone.start, tag: ZEROED });
+            expected.set(TagRun { first: zone.start, blocks: zone.end - zone.start, tag: ZEROED });
         }
+        self.expected = Some(expected);
     }
 
-    /// Tags for a host write.
-    fn fresh(&mut self, blocks: Blocks) -> u32 {
-        self.host_writes += 1;
-        let room = u64::from(CONSTANT) - 1 - blocks.0.min(u64::from(CONSTANT) / 2);
-        1 + (scrambled(self.host_writes) % room) as u32
+    /// Whether a plan reads or writes all that is asked for at the very address, and does nothing else.
+    fn is_in_place(&self, plan: &Plan, done: usize, r: &HostRequest) -> bool {
+        let ([], []) = (plan.zeroes(), plan.zones_reset()) else { return false };
+        let dir = match r.op {
+            HostOp::Read => Dir::Read,
+            HostOp::Write => Dir::Write,
+            op => return (op == HostOp::Flush || op == HostOp::Discard && !self.discards) && done == 0,
+        };
+        let ([op], 1) = (plan.ops(), done) else { return false };
+        let [piece] = plan.pieces(OpId(0)) else { return false };
+        let whole = piece.end == Endpoint::Host(Blocks::ZERO) && piece.blocks == r.blocks;
+        whole && op.dir == dir && op.pba.span(op.blocks) == r.span()
     }
 
     fn write(&mut self, plan: &Plan, id: OpId, op: &MediaOp, base: u32) {
@@ -198,6 +211,9 @@ impl Disk {
     }
 
     fn destroy(&mut self, op: &MediaOp) {
+        if self.interference.is_none() {
+            return;
+        }
         let number = self.media_writes;
         self.media_writes += 1;
         if self.wrote.len() == REMEMBERED {
@@ -213,10 +229,10 @@ impl Disk {
     }
 
     /// Compares what the plan delivers to the host with what was last written there.
-    fn check(&mut self, plan: &Plan, done: usize, r: &HostRequest) {
+    fn check(&mut self, plan: &Plan, done: usize, r: &HostRequest, expected: &Tags) {
         let mut wanted = std::mem::take(&mut self.wanted);
         wanted.clear();
-        self.expected.runs(r.span(), &mut wanted);
+        expected.runs(r.span(), &mut wanted);
         if !self.read_in_one_piece(plan, done, r, &wanted) {
             self.compare(plan, done, r, &wanted);
         }

@@ -8,6 +8,8 @@ mod disk;
 mod pages;
 mod tags;
 mod taken;
+#[cfg(test)]
+mod tests;
 
 pub use array::{Discards, HostData};
 pub use disk::Disk;

@@ -5,7 +5,7 @@ use std::hash::{BuildHasherDefault, Hasher};
 use std::ops::Range;
 
 /// Spreads page numbers, which mostly follow each other or a stride.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct Spread(u64);
 
 impl Hasher for Spread {
@@ -25,6 +25,7 @@ impl Hasher for Spread {
 }
 
 /// Something of each page that was touched.
+#[derive(Clone)]
 pub(super) struct Hashed<T>(HashMap<u64, T, BuildHasherDefault<Spread>>);
 
 impl<T> Default for Hashed<T> {

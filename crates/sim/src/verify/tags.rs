@@ -5,14 +5,13 @@
 //! Most pages are looked at in no order, so they are found by hashing: one look at memory where a tree takes several.
 
 use super::pages::Hashed;
+use smrlab_units::Blocks;
 use std::ops::Range;
 
 /// Never written.
 pub(super) const NEVER: u32 = 0;
 /// Tags from here on do not count up: every block of a run has the same.
 pub(super) const CONSTANT: u32 = 1 << 31;
-/// Blocks of a page.
-const PAGE: u64 = 512;
 /// Runs of a page up to which these are kept.
 const FEW: usize = 4;
 
@@ -45,6 +44,24 @@ pub(super) fn nth(tag: u32, n: u64) -> u32 {
     if tag == NEVER || tag >= CONSTANT { tag } else { tag + n as u32 }
 }
 
+/// Hands out tags that count up, from where no other write's are likely to.
+#[derive(Debug, Default)]
+pub(super) struct Fresh(u64);
+
+impl Fresh {
+    /// The first tag of a write of so many blocks.
+    pub(super) fn next(&mut self, blocks: Blocks) -> u32 {
+        self.0 += 1;
+        let room = u64::from(CONSTANT) - 1 - blocks.0.min(u64::from(CONSTANT) / 2);
+        1 + (scrambled(self.0) % room) as u32
+    }
+}
+
+fn scrambled(n: u64) -> u64 {
+    let z = (n ^ (n >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb) >> 24
+}
+
 /// A run within a page, counted from its first block; small, because most pages keep nothing else.
 #[derive(Clone, Copy)]
 struct Short {
@@ -65,16 +82,17 @@ impl Short {
 }
 
 /// Some of a page is written.
-enum Page {
+#[derive(Clone)]
+enum Page<const PAGE: usize> {
     /// One run, the rest was never written: most pages of a drive that is written at random.
     One(Short),
     /// Its runs, ascending, and behind them empty ones; the rest was never written.
     Few(Box<[Short; FEW]>),
     /// The tag of each block.
-    Each(Box<[u32; PAGE as usize]>),
+    Each(Box<[u32; PAGE]>),
 }
 
-impl Page {
+impl<const PAGE: usize> Page<PAGE> {
     /// The page from block `base` on, with these runs.
     fn of(base: u64, runs: &[TagRun]) -> Self {
         match runs {
@@ -85,7 +103,7 @@ impl Page {
                 Self::Few(few)
             }
             _ => {
-                let mut tags = Box::new([NEVER; PAGE as usize]);
+                let mut tags = Box::new([NEVER; PAGE]);
                 runs.iter().for_each(|run| fill(&mut tags[..], base, *run));
                 Self::Each(tags)
             }
@@ -123,15 +141,19 @@ fn fill(tags: &mut [u32], base: u64, run: TagRun) {
     }
 }
 
-/// See the [module](self).
-#[derive(Default)]
-pub(super) struct Tags {
-    pages: Hashed<Page>,
+/// See the [module](self). Pages of `PAGE` blocks: many where what is written is long or near what was, few where it is short, all over, and
+/// each block's tag is its own.
+#[derive(Clone, Default)]
+pub(super) struct Tags<const PAGE: usize = 512> {
+    pages: Hashed<Page<PAGE>>,
     /// Runs of a page that is being put together: kept for its room.
     room: Vec<TagRun>,
 }
 
-impl Tags {
+impl<const PAGE: usize> Tags<PAGE> {
+    /// Blocks of a page.
+    const BLOCKS: u64 = PAGE as u64;
+
     /// The tag of a block.
     #[cfg(test)]
     pub(super) fn get(&self, block: u64) -> u32 {
@@ -153,8 +175,8 @@ impl Tags {
             if rest.is_empty() {
                 return self.forget(at..range.end);
             }
-            let page = at / PAGE;
-            let end = range.end.min((page + 1) * PAGE);
+            let page = at / Self::BLOCKS;
+            let end = range.end.min((page + 1) * Self::BLOCKS);
             let n = rest.iter().take_while(|run| run.first < end).count();
             let here = &rest[..n];
             self.put_in(page, &(at..end), here);
@@ -166,7 +188,7 @@ impl Tags {
     }
 
     fn put_in(&mut self, page: u64, range: &Range<u64>, runs: &[TagRun]) {
-        let (base, all) = (page * PAGE, page * PAGE..(page + 1) * PAGE);
+        let (base, all) = (page * Self::BLOCKS, page * Self::BLOCKS..(page + 1) * Self::BLOCKS);
         let whole = *range == all;
         match self.pages.get_mut(page) {
             Some(Page::Each(tags)) if !whole => {
@@ -199,17 +221,17 @@ impl Tags {
     }
 
     fn forget(&mut self, range: Range<u64>) {
-        for page in self.pages.keys(range.start / PAGE..range.end.div_ceil(PAGE)) {
-            let all = page * PAGE..(page + 1) * PAGE;
+        for page in self.pages.keys(range.start / Self::BLOCKS..range.end.div_ceil(Self::BLOCKS)) {
+            let all = page * Self::BLOCKS..(page + 1) * Self::BLOCKS;
             self.put_in(page, &(range.start.max(all.start)..range.end.min(all.end)), &[]);
         }
     }
 
     /// Gives those blocks of `range` that have a tag this one, which does not count up.
     pub(super) fn destroy(&mut self, range: &Range<u64>, tag: u32) {
-        for page in self.pages.keys(range.start / PAGE..range.end.div_ceil(PAGE)) {
+        for page in self.pages.keys(range.start / Self::BLOCKS..range.end.div_ceil(Self::BLOCKS)) {
             let Some(tags) = self.pages.get_mut(page) else { continue };
-            let (base, end) = (page * PAGE, (page + 1) * PAGE);
+            let (base, end) = (page * Self::BLOCKS, (page + 1) * Self::BLOCKS);
             let part = range.start.max(base)..range.end.min(end);
             match tags {
                 Page::Each(tags) => {
@@ -238,26 +260,31 @@ impl Tags {
     /// The runs of blocks in `range` that have a tag, appended to `out`; neighbours that go on are joined.
     pub(super) fn runs(&self, range: Range<u64>, out: &mut Vec<TagRun>) {
         let from = out.len();
-        for page in self.pages.keys(range.start / PAGE..range.end.div_ceil(PAGE)) {
+        for page in self.pages.keys(range.start / Self::BLOCKS..range.end.div_ceil(Self::BLOCKS)) {
             let Some(tags) = self.pages.get(page) else { continue };
-            let (base, end) = (page * PAGE, (page + 1) * PAGE);
+            let (base, end) = (page * Self::BLOCKS, (page + 1) * Self::BLOCKS);
             tags.runs(base, &(range.start.max(base)..range.end.min(end)), from, out);
         }
     }
 
+    /// Nothing has a tag.
+    pub(super) fn is_empty(&self) -> bool {
+        self.pages.is_empty()
+    }
+
     /// Bytes on the heap, nearly.
     pub(super) fn bytes(&self) -> usize {
-        let of = |page: &Page| match page {
+        let of = |page: &Page<PAGE>| match page {
             Page::One(_) => 0,
             Page::Few(_) => size_of::<[Short; FEW]>(),
-            Page::Each(_) => PAGE as usize * size_of::<u32>(),
+            Page::Each(_) => PAGE * size_of::<u32>(),
         };
         self.pages.bytes() + self.pages.values().map(of).sum::<usize>()
     }
 }
 
 /// Appends a run to those from `from` on, or lengthens the last one where it goes on there.
-fn join(out: &mut Vec<TagRun>, from: usize, run: Option<TagRun>) {
+pub(super) fn join(out: &mut Vec<TagRun>, from: usize, run: Option<TagRun>) {
     let Some(run) = run else { return };
     if out.len() > from
         && let Some(last) = out.last_mut()
@@ -276,7 +303,12 @@ mod tests {
 
     #[test]
     fn agrees_with_a_plain_array() {
-        let (mut tags, mut plain) = (Tags::default(), vec![NEVER; 1024]);
+        agree::<512>();
+        agree::<64>();
+    }
+
+    fn agree<const PAGE: usize>() {
+        let (mut tags, mut plain) = (Tags::<PAGE>::default(), vec![NEVER; 1024]);
         let mut rng = smrlab_units::rng::Rng::new(7);
         let mut next = |n: u64| rng.below(n);
         for step in 0..6000u32 {
@@ -316,7 +348,7 @@ mod tests {
 
     #[test]
     fn dense_units_cost_few_bytes_and_untouched_ones_none() {
-        let mut tags = Tags::default();
+        let mut tags = Tags::<512>::default();
         tags.set(TagRun { first: 3, blocks: 1 << 20, tag: 100 });
         assert!(tags.bytes() < (1 << 17) * 8, "{}", tags.bytes());
         let before = tags.bytes();
