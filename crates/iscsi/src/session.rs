@@ -340,12 +340,19 @@ impl<'a, W: Write + Send> Session<'a, W> {
         let Some(task) = tasks.get_mut(&pdu.tag()) else { return Ok(()) };
         let last = pdu.flags() & 0x80 != 0;
         let fits = pdu.length() <= task.asked && (last == (pdu.length() == task.asked));
-        let in_order = pdu.word(36) == task.next_data && pdu.word(40) as usize == data.len() - pdu.length();
-        if pdu.word(20) != task.transfer || !fits || !in_order {
+        let behind = pdu.word(40) as usize == data.len() - pdu.length();
+        let wrong = [
+            (pdu.word(20) != task.transfer, Sense::TRANSFER_TAG),
+            (!fits, Sense::DATA_AMOUNT),
+            // One that came before it was lost.
+            (pdu.word(36) != task.next_data, Sense::DATA_LOST),
+            (!behind, Sense::DATA_OFFSET),
+        ];
+        if let Some((_, why)) = wrong.into_iter().find(|(wrong, _)| *wrong) {
             let Some(task) = tasks.remove(&pdu.tag()) else { return Ok(()) };
             self.seat.leaves(task.aborts);
             self.leave(task.order);
-            return self.answer(&task.header, 0, Err(Sense::DATA_PHASE.into()));
+            return self.answer(&task.header, 0, Err(why.into()));
         }
         task.data = data;
         task.asked -= pdu.length();
@@ -398,10 +405,7 @@ impl<'a, W: Write + Send> Session<'a, W> {
         self.spare.lock().give(task.data);
         let done = match answer.filter(|_| wanted) {
             Some(answer) => self.answer(&task.header, task.needed, answer),
-            None => {
-                self.out.lock().open -= 1;
-                Ok(())
-            }
+            None => self.out.lock().give_back(),
         };
         self.leave(task.order);
         done

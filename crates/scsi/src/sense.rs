@@ -91,8 +91,14 @@ impl Sense {
     pub const ZONE_OFFLINE: Self = sense(0x7, 0x2c, 0x0e);
     /// As many zones are open as can be.
     pub const ZONE_RESOURCES: Self = sense(0x7, 0x55, 0x0e);
-    /// Data came that were not asked for, or not in order.
-    pub const DATA_PHASE: Self = sense(0xb, 0x4b, 0x00);
+    /// More or less data came than were asked for (RFC 7143, 11.4.7.2).
+    pub const DATA_AMOUNT: Self = sense(0xb, 0x0c, 0x0d);
+    /// Data are missing between those that came.
+    pub const DATA_LOST: Self = sense(0xb, 0x47, 0x05);
+    /// Data came that nobody asked for.
+    pub const TRANSFER_TAG: Self = sense(0xb, 0x4b, 0x01);
+    /// Data came for another place than what was asked for.
+    pub const DATA_OFFSET: Self = sense(0xb, 0x4b, 0x05);
     /// Bytes that were compared differ.
     pub const MISCOMPARE: Self = sense(0xe, 0x1d, 0x00);
 

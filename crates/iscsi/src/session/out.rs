@@ -42,9 +42,18 @@ impl<W: Write> Out<W> {
         Ok(())
     }
 
-    /// Sends an R2T, which says which status number is the next one.
+    /// Sends an R2T, or a NOP-In that nobody asked for, which say which status number is the next one.
     pub(super) fn send_ready(&mut self, pdu: Pdu) -> io::Result<()> {
         self.send_between(pdu.with(24, self.status), &[])
+    }
+
+    /// A command ends without an answer. Where no other could come before, the initiator is told that one may: by a NOP-In that wants none.
+    pub(super) fn give_back(&mut self) -> io::Result<()> {
+        self.open -= 1;
+        if at_most(self.command, self.last) {
+            return Ok(());
+        }
+        self.send_ready(Pdu::new(opcode::NOP_IN).with(16, NO_TAG).with(20, NO_TAG))
     }
 
     /// Sends what has no status number, with the next command and the last that is taken.

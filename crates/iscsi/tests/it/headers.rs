@@ -98,15 +98,17 @@ fn headers_are_those_of_the_standard() {
 /// Whether a Data-Out is taken, by its tag of transfer, its number, its offset, its length and whether it is the last.
 #[test]
 fn data_are_what_was_asked_for_or_the_command_ends() {
-    for (good, transfer, number, offset, length, last) in [
-        (true, 1, 0, 0, 512, true),
-        (false, 2, 0, 0, 512, true),
-        (false, 1, 1, 0, 512, true),
-        (false, 1, 0, 4, 512, true),
-        (false, 1, 0, 0, 508, true),
-        (false, 1, 0, 0, 516, true),
-        (false, 1, 0, 0, 512, false),
+    // Another tag; one that came before is missing; another place; too few, too many, and more to come.
+    for (sense, transfer, number, offset, length, last) in [
+        (None, 1, 0, 0, 512, true),
+        (Some([0x4b, 1]), 2, 0, 0, 512, true),
+        (Some([0x47, 5]), 1, 1, 0, 512, true),
+        (Some([0x4b, 5]), 1, 0, 4, 512, true),
+        (Some([0x0c, 0x0d]), 1, 0, 0, 508, true),
+        (Some([0x0c, 0x0d]), 1, 0, 0, 516, true),
+        (Some([0x0c, 0x0d]), 1, 0, 0, 512, false),
     ] {
+        let good = sense.is_none();
         let data = data_out(1, transfer, (number, offset), last, vec![9; length]);
         let sent = [
             command(1, 10, 0x20, 512, &write_10(0, 1)),
@@ -124,8 +126,9 @@ fn data_are_what_was_asked_for_or_the_command_ends() {
             "{what}"
         );
         assert_eq!((out[2].opcode(), &out[2].data[..]), (opcode::DATA_IN, &written[..]), "{what}");
-        // Sense: a data phase error.
-        assert!(good || out[1].data[2 + 12..2 + 14] == [0x4b, 0], "{what}");
+        if let Some(sense) = sense {
+            assert_eq!((out[1].data[2 + 2], &out[1].data[2 + 12..2 + 14]), (0x0b, &sense[..]), "{what}");
+        }
     }
 }
 

@@ -80,6 +80,19 @@ fn a_window_is_what_was_said_of_it() {
     }
 }
 
+/// Commands that another session's reset ended are not answered: who could send none for them hears that one may come.
+#[test]
+fn a_window_that_opens_without_an_answer_is_told() {
+    let mut sent: Vec<Pdu> = (0..128).map(|n| command(2 + n, 10 + n, 0x20, 512, &write_10(0, 1))).collect();
+    sent.extend((2..4).map(|tag| data_out(tag, 1, (0, 0), true, vec![7; 512])));
+    let out = hears_with(&target(), task(5, 10, 0), 2 * (48 + 512), &sent);
+    let [.., full, told] = &out[..] else { panic!("{out:?}") };
+    assert_eq!((out.len(), full.opcode(), full.word(32)), (129, opcode::READY, 137));
+    assert_eq!((told.opcode(), told.tag(), told.word(20)), (opcode::NOP_IN, NO_TAG, NO_TAG));
+    // It has the number of the next status, and takes none.
+    assert_eq!([24, 28, 32].map(|at| told.word(at)), [full.word(24), 138, 138]);
+}
+
 /// Immediate data where none were agreed on.
 #[test]
 fn no_data_come_with_a_command_where_that_was_agreed() {
