@@ -287,7 +287,7 @@ def test_a_served_drive_tells_its_zones() -> None:
 
 
 def test_a_clone_has_files_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its sockets, events and store are its own, it records nothing and has no iSCSI; all else is as it was."""
+    """Its sockets, events and store are its own; it has no recording, iSCSI or reservations; all else is as it was."""
     monkeypatch.setenv("SMRLAB_STATE", str(tmp_path))
     origin = Device(devices.home() / "a")
     origin.path.mkdir(parents=True)
@@ -295,10 +295,17 @@ def test_a_clone_has_files_of_its_own(tmp_path: Path, monkeypatch: pytest.Monkey
     config = {"name": "a", "layer": "rmw", "seed": 7, "control": "c", "events": "e", "record": "/r.parquet"}
     config |= {"iscsi": "h:1", "chap": "/secrets"}
     origin._write(config | {"store": {"directory": str(origin.path / "store")}}, {"listen": "iscsi:h:1", "tls": {}})
-    monkeypatch.setattr(devices, "copy_store", lambda _, to, __: to.mkdir())
+
+    def copied(_: Path, to: Path, __: object) -> None:
+        to.mkdir()
+        for name in ("modes", "reservations"):
+            (to / name).touch()
+
+    monkeypatch.setattr(devices, "copy_store", copied)
     monkeypatch.setattr(Device, "start", lambda _: None)
     made = devices.clone("a", "b")
     at = devices.home() / "b"
+    assert [file.name for file in (at / "store").iterdir()] == ["modes"]
     assert made.config() == {
         "name": "b", "layer": "rmw", "seed": 7, "control": str(at / "control.sock"), "record": None,
         "iscsi": None, "chap": None, "events": str(at / "events.jsonl"), "store": {"directory": str(at / "store")},
