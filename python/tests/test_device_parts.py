@@ -23,7 +23,7 @@ from smrlab import (
 from smrlab.cli import complete, console, trace
 from smrlab.cli import device as command
 from smrlab.devices import Device
-from smrlab.errors import InputError
+from smrlab.errors import InputError, MissingError
 
 
 @pytest.fixture
@@ -313,6 +313,25 @@ def test_a_clone_has_files_of_its_own(tmp_path: Path, monkeypatch: pytest.Monkey
     assert made.server() == {"listen": None, "tls": {}}
     with pytest.raises(InputError, match="there is a device 'b' already"):
         devices.clone("a", "b")
+
+
+def test_a_copied_store_is_as_sparse_and_whole_or_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Zeroes take no room in a copy. What was copied before it failed goes."""
+    source, target = tmp_path / "store", tmp_path / "copied"
+    source.mkdir()
+    (source / "data.0").write_bytes(bytes(8 << 20) + b"end")
+    stores.copy_store(source, target)
+    copied = (target / "data.0").stat()
+    assert (copied.st_size, copied.st_blocks < 1000) == ((8 << 20) + 3, True)
+    program = tmp_path / "bin" / "cp"
+    program.parent.mkdir()
+    program.write_text('#!/bin/sh\nfor last; do :; done\n/bin/cp -r "$4" "$last"\necho "no room" >&2\nexit 1\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}:/usr/bin:/bin")
+    before = sorted(p.name for p in tmp_path.iterdir())
+    with pytest.raises(MissingError, match="no room"):
+        stores.copy_store(source, tmp_path / "other")
+    assert sorted(p.name for p in tmp_path.iterdir()) == before
 
 
 @pytest.mark.parametrize(("own", "delete", "kept", "deleted"), [(True, 0, 0, 0), (False, 0, 1, 0), (False, 1, 0, 1)])

@@ -18,7 +18,7 @@ from selenium.webdriver.support.wait import WebDriverWait
 
 from smrlab import compare, run
 from smrlab.errors import InputError
-from smrlab.payload import drives, floats, heatmap, histogram, timeline
+from smrlab.payload import drives, floats, heatmap, histogram, merge_windows, timeline
 from smrlab.plots.figures import shown_end
 from smrlab.report import write_report
 from smrlab.results import Results
@@ -202,6 +202,21 @@ def test_merged_windows_keep_counts_means_and_extremes() -> None:
     assert merged["head_min"][0] == min(frame["head_track_min"][:3])
     written = sum(frame["media_blocks_written"][:3]) / sum(frame["write_blocks"][:3])
     assert merged["wa"][0] == pytest.approx(written, rel=1e-4)
+
+
+def test_a_window_without_a_value_hides_no_other() -> None:
+    """Of two windows that become one, one has no request: nothing is said of its times or of where the head was."""
+    nothing = float("nan")
+    rows = {
+        "start_s": [0, 1, 2, 3], "end_s": [1, 2, 3, 4], "completions": [0, 2, 1, 0],
+        "response_ms_max": [nothing, 5, 7, nothing], "response_ms_mean": [nothing, 4, 6, nothing],
+        "head_track_min": [nothing, 3, 9, nothing], "head_track_max": [nothing, 30, 90, nothing],
+    }  # fmt: skip
+    merged = merge_windows({name: np.array(values, dtype=float) for name, values in rows.items()}, 2)
+    assert {name: values.tolist() for name, values in merged.items()} == {
+        "start_s": [0, 2], "end_s": [2, 4], "completions": [2, 1], "response_ms_max": [5, 7],
+        "response_ms_mean": [4, 6], "head_track_min": [3, 9], "head_track_max": [30, 90],
+    }  # fmt: skip
 
 
 def test_what_drives_of_an_array_do_side_by_side_is_their_mean() -> None:
