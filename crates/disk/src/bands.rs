@@ -240,6 +240,11 @@ impl Bands {
         self.len == 0
     }
 
+    /// Blocks of the longest band, slipped ones included.
+    pub fn longest(&self) -> Blocks {
+        Blocks(self.runs.iter().map(|r| r.blocks.divisor()).max().unwrap_or(0))
+    }
+
     /// Bytes on the heap, slips apart.
     pub fn bytes(&self) -> u64 {
         let index = self.by_band.bytes() + self.by_data.bytes() + self.by_raw.bytes();

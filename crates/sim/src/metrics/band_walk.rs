@@ -7,7 +7,11 @@ use std::ops::Range;
 /// Follows the head over the bands of a drive.
 pub struct BandWalk {
     bands: Bands,
-    /// The blocks of the band in which the last operation ended, one block where that was on a guard or outside.
+    /// No band has more blocks.
+    longest: u64,
+    /// The block with which the last operation ended.
+    last: u64,
+    /// The blocks of a band in which one ended lately, one block where that was on a guard or outside.
     here: Range<u64>,
     /// Operations that began in another band than the last one ended in.
     pub switches: u64,
@@ -16,25 +20,29 @@ pub struct BandWalk {
 impl BandWalk {
     /// The head is in the first band, or before it.
     pub fn new(bands: Bands) -> Self {
-        let mut walk = Self { bands, here: 0..0, switches: 0 };
-        walk.go_to(0);
-        walk
-    }
-
-    /// The head leaves the band for that of another block.
-    #[inline]
-    fn go_to(&mut self, pba: u64) {
-        self.here = self.bands.around(Pba(pba)).unwrap_or(pba..pba + 1);
+        Self { longest: bands.longest().0, bands, last: 0, here: 0..0, switches: 0 }
     }
 
     /// An operation was done.
-    #[inline]
+    #[inline(always)]
     pub fn op(&mut self, pba: Pba, blocks: Blocks) {
-        self.switches += u64::from(!self.here.contains(&pba.0));
-        let last = pba.0 + blocks.0 - 1;
-        if !self.here.contains(&last) {
-            self.go_to(last);
+        // Most operations begin too far away to ask for the band.
+        self.switches += u64::from(self.last.abs_diff(pba.0) >= self.longest || self.leaves(pba.0));
+        self.last = pba.0 + blocks.0 - 1;
+    }
+
+    /// Whether a block lies in another band than the last operation's end.
+    #[inline]
+    fn leaves(&mut self, to: u64) -> bool {
+        if !self.here.contains(&self.last) {
+            self.look();
         }
+        !self.here.contains(&to)
+    }
+
+    #[inline(never)]
+    fn look(&mut self) {
+        self.here = self.bands.around(Pba(self.last)).unwrap_or(self.last..self.last + 1);
     }
 }
 
@@ -63,6 +71,9 @@ mod tests {
             (Pba(end(0)), 1, 2),
             // Of a guard each block is a place of its own.
             (Pba(end(0) + 1), 1, 3),
+            (first(0), 1, 4),
+            // The first and the last block of the longest band are as far apart as can be within one.
+            (Pba(end(0) - 1), 1, 4),
             (first(0), 1, 4),
         ] {
             walk.op(pba, Blocks(blocks));
