@@ -88,6 +88,8 @@ pub struct LogLayer {
     reserve: u32,
     /// Closed bands that idle cleaning would take.
     ripe: u32,
+    /// Closed bands with hot units.
+    hot: u32,
     /// Bands that shall be free before idle cleaning rests.
     idle_free: u32,
     /// A compaction that was begun.
@@ -153,6 +155,7 @@ impl LogLayer {
             clock: 0,
             reserve,
             ripe: 0,
+            hot: 0,
             idle_free: options.idle.map_or(0, |i| (f64::from(bands) * i.free) as u32),
             cleaning: None,
             step: Vec::new(),
@@ -211,8 +214,21 @@ impl LogLayer {
             let state = &mut self.bands[band as usize];
             state.state = BandState::Closed;
             self.heads[state.head as usize] = None;
+            self.closed(band);
             self.ripe += u32::from(self.is_ripe(band));
         }
+    }
+
+    /// A band is full, and can be cleaned.
+    fn closed(&mut self, band: u32) {
+        self.homes.close(band);
+        self.hot += u32::from(self.is_hot(&self.bands[band as usize]));
+    }
+
+    /// Whether a band is closed, and of the hot class.
+    #[inline]
+    fn is_hot(&self, band: &Band) -> bool {
+        band.state == BandState::Closed && band.head % classes(self.options.separate) == 1
     }
 
     #[inline]

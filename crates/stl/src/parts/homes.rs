@@ -23,9 +23,16 @@ struct Row {
     owners: Vec<u32>,
     /// Of each slot written so far: its note, where notes are kept.
     notes: Vec<u32>,
-    live: u32,
     /// Sum of the notes of live units.
     weight: u64,
+}
+
+/// What a cleaning asks of every band: by itself, because all of them are gone through for each one.
+#[derive(Clone, Copy, Debug, Default)]
+struct Fill {
+    live: u32,
+    /// Slots of a band that can be cleaned; 0 of others.
+    slots: u32,
 }
 
 /// A live unit.
@@ -45,6 +52,8 @@ pub struct Homes {
     /// Slot of a unit and one, so that 0 says that it has none.
     home: UnitMap,
     rows: Vec<Row>,
+    /// As many as rows.
+    fills: Vec<Fill>,
     noted: bool,
     owned: u64,
 }
@@ -52,7 +61,7 @@ pub struct Homes {
 impl Homes {
     /// Without any unit. `noted`: a number goes with each unit.
     pub fn new(slots: Slots, noted: bool) -> Self {
-        Self { slots, home: UnitMap::new(), rows: Vec::new(), noted, owned: 0 }
+        Self { slots, home: UnitMap::new(), rows: Vec::new(), fills: Vec::new(), noted, owned: 0 }
     }
 
     /// The slots.
@@ -80,7 +89,7 @@ impl Homes {
     /// How many units of a band are live.
     #[inline]
     pub fn live(&self, band: u32) -> u32 {
-        self.rows.get(band as usize).map_or(0, |r| r.live)
+        self.fills.get(band as usize).map_or(0, |f| f.live)
     }
 
     /// Sum of the notes of a band's live units.
@@ -108,8 +117,9 @@ impl Homes {
         let i = band as usize;
         if i >= self.rows.len() {
             self.rows.resize_with(i + 1, Row::default);
+            self.fills.resize_with(i + 1, Fill::default);
         }
-        debug_assert!(self.rows[i].live == 0 && self.rows[i].owners.is_empty(), "band {band} is in use");
+        debug_assert!(self.fills[i].live == 0 && self.rows[i].owners.is_empty(), "band {band} is in use");
         let slots = self.slots.count(band) as usize;
         self.rows[i].owners = Vec::with_capacity(slots);
         self.owned += slots as u64;
@@ -124,16 +134,25 @@ impl Homes {
     /// When the band was not opened.
     #[inline]
     pub fn append(&mut self, band: u32, unit: u64, note: u32) -> Option<u32> {
+        self.append_with(band, unit, |_| note)
+    }
+
+    /// As [`append`](Self::append); the new note follows from the one that the unit had, 0 where it had none.
+    #[inline]
+    pub fn append_with(&mut self, band: u32, unit: u64, note: impl FnOnce(u32) -> u32) -> Option<u32> {
         let row = &mut self.rows[band as usize];
         let slot = self.slots.of(band).start + row.owners.len() as u32;
         debug_assert!(slot < self.slots.of(band).end, "band {band} is full");
         row.owners.push(unit as u32);
-        row.live += 1;
-        if self.noted {
-            row.notes.push(note);
-            row.weight += u64::from(note);
-        }
+        self.fills[band as usize].live += 1;
         let old = self.home.set(unit, slot + 1);
+        if !self.noted {
+            return self.leave(old);
+        }
+        let before = old.checked_sub(1).map_or(0, |old| self.note(self.slots.band_of(old), old));
+        let (note, row) = (note(before), &mut self.rows[band as usize]);
+        row.notes.push(note);
+        row.weight += u64::from(note);
         self.leave(old)
     }
 
@@ -151,7 +170,7 @@ impl Homes {
         let row = &mut self.rows[band as usize];
         let slot = self.slots.of(band).start + row.owners.len() as u32;
         row.owners.extend(units.clone().map(|unit| unit as u32));
-        row.live += (units.end - units.start) as u32;
+        self.fills[band as usize].live += (units.end - units.start) as u32;
         debug_assert!(row.owners.len() as u32 <= self.slots.count(band), "band {band} is full");
         let first = units.start;
         self.home.set_each(units, |unit| slot + 1 + (unit - first) as u32);
@@ -171,8 +190,26 @@ impl Homes {
             let note = self.note(band, slot);
             self.rows[band as usize].weight -= u64::from(note);
         }
-        self.rows[band as usize].live -= 1;
+        self.fills[band as usize].live -= 1;
         Some(band)
+    }
+
+    /// A band is full: from now on it can be cleaned, until it is [freed](Self::free).
+    pub fn close(&mut self, band: u32) {
+        self.fills[band as usize].slots = self.slots.count(band);
+    }
+
+    /// Of the bands that can be cleaned the one with the least share of live units, the first of equals; `None`: nothing is dead in
+    /// any of them.
+    pub fn emptiest(&self) -> Option<u32> {
+        let (mut found, mut least) = (None, (1, 1));
+        for (band, fill) in (0..).zip(&self.fills) {
+            let own = (u64::from(fill.live), u64::from(fill.slots));
+            if own.0 * least.1 < least.0 * own.1 {
+                (found, least) = (Some(band), own);
+            }
+        }
+        found
     }
 
     /// Forgets what was written to a band, all of which must be dead.
@@ -180,9 +217,9 @@ impl Homes {
     /// # Panics
     /// When something in it is live.
     pub fn free(&mut self, band: u32) {
-        let row = &mut self.rows[band as usize];
-        assert_eq!(row.live, 0, "band {band} is freed with live units");
-        *row = Row::default();
+        assert_eq!(self.live(band), 0, "band {band} is freed with live units");
+        self.rows[band as usize] = Row::default();
+        self.fills[band as usize] = Fill::default();
         self.owned -= u64::from(self.slots.count(band));
     }
 
@@ -248,8 +285,7 @@ impl Homes {
 
     /// A unit goes to a slot that counts as written, wherever in its band; answers the band that it left.
     pub fn place(&mut self, live: Live) -> Option<u32> {
-        let old = self.home.get(live.unit);
-        self.restore(live);
+        let old = self.restore(live);
         self.leave(old)
     }
 
@@ -261,18 +297,18 @@ impl Homes {
         self.find(unit).filter(|live| live.slot == slot)
     }
 
-    /// A written slot holds a live unit.
-    fn restore(&mut self, live: Live) {
+    /// A written slot holds a live unit; answers the home that it had.
+    fn restore(&mut self, live: Live) -> u32 {
         let band = self.slots.band_of(live.slot);
         let index = (live.slot - self.slots.of(band).start) as usize;
         let row = &mut self.rows[band as usize];
         row.owners[index] = live.unit as u32;
-        row.live += 1;
+        self.fills[band as usize].live += 1;
         if self.noted {
             row.notes[index] = live.note;
             row.weight += u64::from(live.note);
         }
-        self.home.set(live.unit, live.slot + 1);
+        self.home.set(live.unit, live.slot + 1)
     }
 
     /// Written slots of a band, from `slot` on, hold units that [are new](Self::are_new).
@@ -281,7 +317,7 @@ impl Homes {
         let (index, n) = ((slot - self.slots.of(band).start) as usize, (units.end - units.start) as usize);
         let row = &mut self.rows[band as usize];
         row.owners[index..index + n].iter_mut().zip(units.clone()).for_each(|(own, unit)| *own = unit as u32);
-        row.live += n as u32;
+        self.fills[band as usize].live += n as u32;
         let first = units.start;
         self.home.set_each(units, |unit| slot + 1 + (unit - first) as u32);
     }
@@ -317,7 +353,7 @@ impl Homes {
         self.home.bytes() as u64
             + self.slots.bytes()
             + self.owned * a_slot
-            + (self.rows.capacity() * size_of::<Row>()) as u64
+            + (self.rows.capacity() * size_of::<Row>() + self.fills.capacity() * size_of::<Fill>()) as u64
     }
 }
 

@@ -4,9 +4,9 @@
 //! a step in idle time is the same compaction, applied when its last operation has ended.
 
 use super::options::classes;
-use super::{BandState, LogLayer, Separate, records};
+use super::{BandState, LogLayer, records};
 use crate::parts::moves::{self, Staged};
-use crate::parts::victim::Candidate;
+use crate::parts::victim::{Candidate, Victim};
 use crate::{Cause, Plan, Record, TranslationLayer};
 use smrlab_units::Blocks;
 
@@ -37,6 +37,9 @@ impl LogLayer {
         if let Some(band) = self.oldest_hot() {
             return Some(band);
         }
+        if self.options.victim == Victim::Greedy && !ripe {
+            return self.homes.emptiest();
+        }
         let closed = self.bands.iter().enumerate().filter(|(_, b)| b.state == BandState::Closed);
         let candidates = closed.map(|(i, b)| Candidate {
             band: i as u32,
@@ -51,17 +54,17 @@ impl LogLayer {
     /// Of too many bands with hot units the oldest one in which something is dead.
     fn oldest_hot(&self) -> Option<u32> {
         let most = f64::from(self.slots().band_count()) * self.options.hot_bands?;
-        let classes = classes(self.options.separate);
-        let (mut count, mut oldest): (u32, Option<(u64, u32)>) = (0, None);
+        if f64::from(self.hot) <= most {
+            return None;
+        }
+        let mut oldest: Option<(u64, u32)> = None;
         for (band, b) in (0..).zip(&self.bands) {
-            if b.state == BandState::Closed && b.head % classes == 1 {
-                count += 1;
-                if oldest.is_none_or(|(stamp, _)| b.stamp < stamp) && self.dead(band) > 0 {
-                    oldest = Some((b.stamp, band));
-                }
+            let older = oldest.is_none_or(|(stamp, _)| b.stamp < stamp);
+            if older && self.is_hot(b) && self.dead(band) > 0 {
+                oldest = Some((b.stamp, band));
             }
         }
-        oldest.filter(|_| f64::from(count) > most).map(|(_, band)| band)
+        oldest.map(|(_, band)| band)
     }
 
     /// Plans the compaction of one band, and lists what it changes; answers whether the plan has a fence.
@@ -69,13 +72,13 @@ impl LogLayer {
         let first = plan.ops().len();
         note(records::cleaning(victim), plan, out);
         let staged = moves::stage(&self.homes, victim, Cause::Defrag, plan);
+        let separate = self.options.separate;
+        let mut of_class = [Vec::new(), Vec::new()];
+        for s in &staged {
+            of_class[self.class(s.live.unit, separate.cooled(s.live.note)) as usize].push(*s);
+        }
         let (mut ahead, mut fenced) = (0, false);
-        for class in 0..classes(self.options.separate) {
-            let of_class = |s: &&Staged| self.cooled(s.live.unit, s.live.note).1 == class;
-            let units: Vec<Staged> = match self.options.separate {
-                Separate::None => staged.clone(),
-                _ => staged.iter().filter(of_class).copied().collect(),
-            };
+        for (class, units) in (0..classes(separate)).zip(&of_class) {
             let head = self.survivors_head(victim, class);
             let band = self.heads[head as usize];
             let mut target = Target { band, written: band.map_or(0, |b| self.homes.written(b)) };

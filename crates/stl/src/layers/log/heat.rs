@@ -23,15 +23,9 @@ impl LogLayer {
         }
     }
 
-    /// The note that a unit keeps when a compaction moves it, and its class then.
-    pub(super) fn cooled(&self, unit: u64, note: u32) -> (u32, u32) {
-        let note = if matches!(self.options.separate, Separate::Recency(_)) { note } else { note / 2 };
-        (note, self.class(unit, note))
-    }
-
     /// 1: hot, 0: cold or not told apart.
     #[inline]
-    fn class(&self, unit: u64, note: u32) -> u32 {
+    pub(super) fn class(&self, unit: u64, note: u32) -> u32 {
         match self.options.separate {
             Separate::None => 0,
             Separate::Frequency(hot) => u32::from(note >= hot),

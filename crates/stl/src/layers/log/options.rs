@@ -72,6 +72,14 @@ impl Default for LogOptions {
     }
 }
 
+impl Separate {
+    /// The note that a unit keeps when a compaction moves it.
+    #[inline]
+    pub(super) fn cooled(self, note: u32) -> u32 {
+        if matches!(self, Self::Recency(_)) { note } else { note / 2 }
+    }
+}
+
 /// Into how many classes units are sorted.
 pub(super) fn classes(separate: Separate) -> u32 {
     if separate == Separate::None { 1 } else { 2 }

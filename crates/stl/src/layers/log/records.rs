@@ -126,11 +126,10 @@ impl LogLayer {
 
     /// Units of the band being cleaned are at the end of a head's band now.
     fn relocate(&mut self, band: u32, units: Range<u64>) {
+        let separate = self.options.separate;
         for unit in units {
-            let note = self.homes.find(unit).map_or(0, |old| old.note);
-            let (note, _) = self.cooled(unit, note);
             self.counters.relocated += 1;
-            if let Some(old) = self.homes.append(band, unit, note) {
+            if let Some(old) = self.homes.append_with(band, unit, |note| separate.cooled(note)) {
                 let stamp = self.bands[old as usize].stamp;
                 let target = &mut self.bands[band as usize].stamp;
                 *target = stamp.max(*target);
@@ -158,6 +157,7 @@ impl LogLayer {
             None => self.counters.empties += 1,
         }
         self.homes.free(band);
+        self.hot -= u32::from(self.is_hot(&self.bands[band as usize]));
         self.bands[band as usize].state = BandState::Free;
         self.free.put(band);
     }
@@ -169,7 +169,10 @@ impl LogLayer {
         self.bands[band as usize] = Band { state, head, stamp };
         match state {
             BandState::Open => self.heads[head as usize] = Some(band),
-            _ => self.ripe += u32::from(self.is_ripe(band)),
+            _ => {
+                self.closed(band);
+                self.ripe += u32::from(self.is_ripe(band));
+            }
         }
     }
 
