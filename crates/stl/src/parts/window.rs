@@ -15,7 +15,7 @@ const WRITTEN: u32 = 0x5701;
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     unit: u64,
-    /// Of the newest entry of a unit: how many entries it has.
+    /// Of the newest entry of a unit: how many entries it has; of others 0.
     count: u64,
     /// Of the newest entry of a unit: the sum of their times.
     times: u64,
@@ -50,29 +50,28 @@ impl Window {
             self.leave(at);
         }
         let mut entry = Entry { unit, count: 1, times: self.now };
-        if let Some(before) = self.newest(unit) {
-            entry.count += self.entries[before].count;
-            entry.times += self.entries[before].times;
+        if let Some(before) = self.newest.set(unit, at as u32 + 1).checked_sub(1) {
+            let before = &mut self.entries[before as usize];
+            entry.count += std::mem::take(&mut before.count);
+            entry.times += before.times;
         }
         match self.entries.get_mut(at) {
             Some(old) => *old = entry,
             None => self.entries.push(entry),
         }
-        self.newest.set(unit, at as u32 + 1);
         self.now += 1;
     }
 
     /// The oldest entry leaves the window.
     #[inline]
     fn leave(&mut self, at: usize) {
-        let unit = self.entries[at].unit;
-        match self.newest(unit) {
-            Some(newest) if newest != at => {
-                let newest = &mut self.entries[newest];
-                newest.count -= 1;
-                newest.times -= self.now - self.length as u64;
-            }
-            _ => _ = self.newest.set(unit, 0),
+        let Entry { unit, count, .. } = self.entries[at];
+        if count > 0 {
+            self.newest.set(unit, 0);
+        } else if let Some(newest) = self.newest(unit) {
+            let newest = &mut self.entries[newest];
+            newest.count -= 1;
+            newest.times -= self.now - self.length as u64;
         }
     }
 
