@@ -362,6 +362,8 @@ mod tests {
     use super::super::slots::tests::tiny;
     use super::*;
     use crate::Records;
+    use smrlab_disk::geometry::GeometrySpec;
+    use smrlab_disk::{BandLayout, Bands, Geometry, ZoneSpec};
 
     fn live(h: &Homes, band: u32) -> Vec<u64> {
         h.live_in(band).map(|l| l.unit).collect()
@@ -437,6 +439,48 @@ mod tests {
         for band in 0..3 {
             assert_eq!((live(&h, band), h.written(band)), (live(&other, band), other.written(band)));
         }
+    }
+
+    /// Two bands of 24 units and two of 12.
+    #[test]
+    fn the_emptiest_band_is_the_first_with_the_least_share_of_live_units() {
+        let spec = GeometrySpec::single_surface(vec![ZoneSpec::plain(8, 64), ZoneSpec::plain(8, 32)]);
+        let geometry = Geometry::new(spec).unwrap();
+        let layout = BandLayout { tracks: 3, head_width: 2, random_access: 0 };
+        let mut h = Homes::new(Slots::new(Bands::new(&geometry, layout).unwrap(), 8).unwrap(), false);
+        for band in 0..4 {
+            h.open(band);
+            (0..h.slots().count(band)).for_each(|i| _ = h.append(band, u64::from(100 * band + i), 0));
+        }
+        assert_eq!([0, 1, 2, 3].map(|band| h.live(band)), [24, 24, 12, 12]);
+        h.remove(100);
+        assert_eq!(h.emptiest(), None, "none is closed");
+        [0, 2, 3].into_iter().for_each(|band| h.close(band));
+        assert_eq!(h.emptiest(), None, "nothing is dead in those that are closed");
+        h.close(1);
+        assert_eq!(h.emptiest(), Some(1));
+        h.remove(300);
+        assert_eq!(h.emptiest(), Some(3), "11 of 12 are less than 23 of 24");
+        h.remove(101);
+        assert_eq!(h.emptiest(), Some(1), "22 of 24 are as many, and come first");
+        (301..312).for_each(|unit| _ = h.remove(unit));
+        assert_eq!(h.emptiest(), Some(3));
+        h.free(3);
+        assert_eq!(h.emptiest(), Some(1));
+        h.open(3);
+        assert_eq!(h.emptiest(), Some(1), "an open band is not cleaned");
+    }
+
+    #[test]
+    fn a_note_follows_from_the_one_before() {
+        let mut h = Homes::new(tiny(3, 8), true);
+        h.open(0);
+        h.open(1);
+        h.append(0, 7, 40);
+        assert_eq!(h.append_with(1, 7, |note| note / 2), Some(0));
+        assert_eq!((h.find(7).unwrap().note, h.weight(0), h.weight(1)), (20, 0, 20));
+        h.append_with(1, 8, |note| note + 3);
+        assert_eq!(h.weight(1), 23, "one that had no home had no note");
     }
 
     #[test]
