@@ -8,6 +8,7 @@ mod layout;
 
 pub use entry::ENTRY;
 pub(crate) use entry::shared_guards;
+use layout::Column;
 pub use layout::Layout;
 
 use crate::parts::live::Live;
@@ -47,6 +48,16 @@ struct Kept {
     cause: Cause,
 }
 
+/// A piece of what is written.
+#[derive(Clone, Debug)]
+struct Written {
+    /// Offsets in the segment.
+    blocks: Range<u64>,
+    source: Endpoint,
+    /// Where it was read, of what is put back.
+    at: Option<Pba>,
+}
+
 /// See the [module](self) and the registry's page.
 pub struct Segments {
     layout: Layout,
@@ -56,7 +67,7 @@ pub struct Segments {
     live: Live,
     update: Update,
     /// What the present update puts back: offset in the segment, length, source.
-    pieces: Vec<(Range<u64>, Endpoint)>,
+    pieces: Vec<Written>,
 }
 
 impl Segments {
@@ -69,21 +80,23 @@ impl Segments {
     fn parts(&self, lba: Lba, blocks: Blocks) -> impl Iterator<Item = SegmentPart> + use<> {
         let size = self.layout.segment_blocks();
         let (mut at, end) = (lba.0, lba.0 + blocks.0);
+        // A request mostly lies in one.
+        let (mut segment, mut from) = self.layout.segment_of(at);
         std::iter::from_fn(move || {
             (at < end).then(|| {
-                let (segment, from) = (at / size, at % size);
                 let n = (size - from).min(end - at);
                 let part = SegmentPart { segment, blocks: from..from + n, host: at - lba.0 };
-                at += n;
+                (at, segment, from) = (at + n, segment + 1, 0);
                 part
             })
         })
     }
 
     /// Calls `each` with the runs that a write of `part` has to read first, in the order in which they are read.
-    fn kept(&self, part: &SegmentPart, mut each: impl FnMut(Kept)) {
+    fn kept(&self, part: &SegmentPart, column: Column<'_>, mut each: impl FnMut(Kept)) {
         let chunk = self.layout.chunk;
-        let (first, last) = (part.blocks.start / chunk, (part.blocks.end - 1) / chunk);
+        let (first, last) =
+            (self.layout.chunk_of(part.blocks.start), self.layout.chunk_of(part.blocks.end - 1));
         let arc = match self.rewrite {
             Rewrite::Arc if first == last => {
                 part.blocks.start - first * chunk..part.blocks.end - first * chunk
@@ -91,7 +104,6 @@ impl Segments {
             _ => 0..chunk,
         };
         let base = part.segment * self.layout.segment_blocks();
-        let column = self.layout.column(part.segment);
         let mut keep = |chunk_no: u64, within: Range<u64>, cause: Cause| {
             let start = base + chunk_no * chunk;
             let blocks = start + within.start..start + within.end;
@@ -138,67 +150,26 @@ impl Segments {
     fn write_part(&mut self, part: &SegmentPart, lba: u64, plan: &mut Plan) {
         let chunk = self.layout.chunk;
         let first_op = plan.ops().len();
+        let column = self.layout.column(part.segment);
         let mut pieces = std::mem::take(&mut self.pieces);
         pieces.clear();
         let mut relocated = Blocks::ZERO;
-        self.kept(part, |k| {
+        self.kept(part, column, |k| {
             let op = plan.read_staged(k.cause, k.pba, k.blocks);
             let at = k.chunk * chunk + k.from;
-            pieces.push((at..at + k.blocks.0, Endpoint::Staged(op, Blocks::ZERO)));
+            let source = Endpoint::Staged(op, Blocks::ZERO);
+            pieces.push(Written { blocks: at..at + k.blocks.0, source, at: Some(k.pba) });
             relocated += k.blocks;
         });
-        let before = pieces.partition_point(|p| p.0.start < part.blocks.start);
-        pieces.insert(before, (part.blocks.clone(), Endpoint::Host(Blocks(part.host))));
-        self.list(part.segment, &pieces);
+        let before = pieces.partition_point(|p| p.blocks.start < part.blocks.start);
+        let source = Endpoint::Host(Blocks(part.host));
+        pieces.insert(before, Written { blocks: part.blocks.clone(), source, at: None });
+        list(&mut self.update, &self.layout, column, &pieces);
         self.pieces = pieces;
         let (live, blocks) = (&mut self.live, part.blocks.end - part.blocks.start);
         self.update.emit(&mut self.journal, plan, |plan| _ = live.insert(lba..lba + blocks, plan));
         if relocated.0 > 0 {
             plan.cleaned("segment-rewrite", first_op, relocated);
-        }
-    }
-
-    /// Lists the writes of `pieces` (ascending in the segment) in the order of their PBAs.
-    fn list(&mut self, segment: u64, pieces: &[(Range<u64>, Endpoint)]) {
-        let (chunk, column) = (self.layout.chunk, self.layout.column(segment));
-        self.update.clear();
-        let (mut next, mut at) = (0, pieces[0].0.start);
-        while next < pieces.len() {
-            let chunk_no = at / chunk;
-            let chunk_end = (chunk_no + 1) * chunk;
-            // What follows without a gap in the chunk is one write.
-            let mut end = at;
-            for p in &pieces[next..] {
-                if p.0.start > end || end >= chunk_end {
-                    break;
-                }
-                end = p.0.end.min(chunk_end);
-            }
-            let mut runs = [(Pba(0), 0, Blocks::ZERO); 2];
-            let mut count = 0;
-            let within = at - chunk_no * chunk..end - chunk_no * chunk;
-            column.chunk(chunk_no).runs(within, |from, pba, blocks| {
-                runs[count] = (pba, chunk_no * chunk + from, blocks);
-                count += 1;
-            });
-            runs[..count].sort_unstable();
-            for &(pba, from, blocks) in &runs[..count] {
-                self.update.start(pba);
-                for (range, source) in pieces[next..].iter().take_while(|p| p.0.start < from + blocks.0) {
-                    let (lo, hi) = (range.start.max(from), range.end.min(from + blocks.0));
-                    if lo < hi {
-                        self.update.piece(Blocks(hi - lo), advanced(*source, Blocks(lo - range.start)));
-                    }
-                }
-            }
-            while next < pieces.len() && pieces[next].0.end <= end {
-                next += 1;
-            }
-            at = if pieces.get(next).is_some_and(|p| p.0.start < end) {
-                end
-            } else {
-                pieces.get(next).map_or(end, |p| p.0.start)
-            };
         }
     }
 
@@ -236,6 +207,58 @@ impl Segments {
     }
 }
 
+/// Lists the writes of `pieces` (ascending in the segment) in the order of their PBAs.
+fn list(update: &mut Update, layout: &Layout, column: Column<'_>, pieces: &[Written]) {
+    let chunk = layout.chunk;
+    update.clear();
+    let (mut next, mut at) = (0, pieces[0].blocks.start);
+    while let Some(piece) = pieces.get(next) {
+        let chunk_no = layout.chunk_of(at);
+        let chunk_end = (chunk_no + 1) * chunk;
+        let (behind, Range { start, end }) = (pieces.get(next + 1), piece.blocks.clone());
+        if let Some(pba) = piece.at
+            && start == at
+            && (end == chunk_end || behind.is_none_or(|p| p.blocks.start > end))
+        {
+            // What is put back alone goes to where it was read.
+            update.start(pba);
+            update.piece(Blocks(end - start), piece.source);
+            next += 1;
+            at = behind.map_or(end, |p| p.blocks.start);
+            continue;
+        }
+        // What follows without a gap in the chunk is one write.
+        let mut end = at;
+        for p in &pieces[next..] {
+            if p.blocks.start > end || end >= chunk_end {
+                break;
+            }
+            end = p.blocks.end.min(chunk_end);
+        }
+        let mut runs = [(Pba(0), 0, Blocks::ZERO); 2];
+        let mut count = 0;
+        let within = at - chunk_no * chunk..end - chunk_no * chunk;
+        column.chunk(chunk_no).runs(within, |from, pba, blocks| {
+            runs[count] = (pba, chunk_no * chunk + from, blocks);
+            count += 1;
+        });
+        runs[..count].sort_unstable();
+        for &(pba, from, blocks) in &runs[..count] {
+            update.start(pba);
+            for p in pieces[next..].iter().take_while(|p| p.blocks.start < from + blocks.0) {
+                let (lo, hi) = (p.blocks.start.max(from), p.blocks.end.min(from + blocks.0));
+                if lo < hi {
+                    update.piece(Blocks(hi - lo), advanced(p.source, Blocks(lo - p.blocks.start)));
+                }
+            }
+        }
+        while pieces.get(next).is_some_and(|p| p.blocks.end <= end) {
+            next += 1;
+        }
+        at = pieces.get(next).map_or(end, |p| p.blocks.start.max(end));
+    }
+}
+
 impl TranslationLayer for Segments {
     fn host_blocks(&self) -> Blocks {
         self.layout.host_blocks()
@@ -256,7 +279,8 @@ impl TranslationLayer for Segments {
             }
             HostOp::Write => {
                 let mut first = None;
-                self.kept(&part, |k| first = first.or(Some(k.pba)));
+                let column = self.layout.column(part.segment);
+                self.kept(&part, column, |k| first = first.or(Some(k.pba)));
                 if let Some(pba) = first {
                     return Some((pba, Dir::Read));
                 }

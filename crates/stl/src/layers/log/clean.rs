@@ -5,7 +5,7 @@
 
 use super::options::classes;
 use super::{BandState, LogLayer, records};
-use crate::parts::moves::{self, Staged};
+use crate::parts::moves;
 use crate::parts::victim::{Candidate, Victim};
 use crate::{Cause, Plan, Record, TranslationLayer};
 use smrlab_units::Blocks;

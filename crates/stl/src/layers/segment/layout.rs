@@ -34,6 +34,8 @@ pub struct Layout {
     pub bands: Bands,
     regions: Vec<Region>,
     by_segment: RunIndex,
+    by_chunk: Reciprocal,
+    by_size: Reciprocal,
     segments: u64,
     /// Blocks in a chunk.
     pub chunk: u64,
@@ -108,6 +110,8 @@ impl Layout {
             regions,
             by_segment,
             segments,
+            by_chunk: Reciprocal::new(chunk),
+            by_size: Reciprocal::new((chunk * length).max(1)),
             chunk,
             length,
             unit,
@@ -118,6 +122,18 @@ impl Layout {
     /// Blocks in a segment.
     pub fn segment_blocks(&self) -> u64 {
         self.chunk * self.length
+    }
+
+    /// The segment of a block of the host's, and the offset in it.
+    #[inline]
+    pub fn segment_of(&self, lba: u64) -> (u64, u64) {
+        self.by_size.div_rem_wide(lba)
+    }
+
+    /// The chunk of an offset in a segment.
+    #[inline]
+    pub fn chunk_of(&self, offset: u64) -> u64 {
+        self.by_chunk.div_wide(offset)
     }
 
     /// Blocks in all segments.
