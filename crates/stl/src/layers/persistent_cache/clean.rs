@@ -81,6 +81,9 @@ impl Job {
 
     /// Where all of them count, ascending.
     fn counted(&self, base: u64) -> Vec<u64> {
+        if let [only] = &self.taken[..] {
+            return vec![if self.by_first { only.lba - base } else { only.lba + only.blocks - 1 - base }];
+        }
         let mut all: Vec<_> = match self.by_first {
             true => self.taken.iter().map(|e| (e.packet, e.lba - base)).collect(),
             false => self.taken.iter().rev().map(|e| (e.packet, e.lba + e.blocks - 1 - base)).collect(),
@@ -189,17 +192,17 @@ impl PersistentCache {
             let end = if p.last { place.blocks } else { (passed + p.tracks + 1) * place.track };
             let parts = if need <= room {
                 full += need;
-                vec![(p.merged, end, need)]
+                [Some((p.merged, end, need)), None]
             } else {
                 // A scratch band is full in the middle: the rest goes to the next one.
                 full = (need - room).min(size);
                 let tracks = room / place.track;
                 let cut = (p.merged.start + tracks * place.track).min(p.merged.end);
                 let middle = (passed + tracks + 1) * place.track;
-                vec![(p.merged.start..cut, middle, room), (cut..p.merged.end, end, need - room)]
+                [Some((p.merged.start..cut, middle, room)), Some((cut..p.merged.end, end, need - room))]
             };
             passed += p.tracks;
-            for (part, end, n) in parts {
+            for (part, end, n) in parts.into_iter().flatten() {
                 let to = if job.by_first { part.end } else { end };
                 job.collect(&counted, from..to, self.o.collect);
                 from = to;
