@@ -13,7 +13,7 @@ use crate::{MemberId, Observer, OpDone, Tracks};
 use smrlab_disk::mechanics::Model;
 use smrlab_disk::{Mechanics, Target};
 use smrlab_stl::{Cause, HostRequest, MediaOp, OpId, Pause, Plan, Refusal, Step, StepEnd, TranslationLayer};
-use smrlab_units::{Blocks, Dir, Lba, Pba, SimTime};
+use smrlab_units::{Dir, Lba, Pba, SimTime};
 use std::ops::Range;
 
 /// When a host request was served.
@@ -406,9 +406,8 @@ fn run(mechanics: &mut Mechanics, work: Work<'_>, at: SimTime, watch: &mut impl 
     let Work { op, stated, of: (member, request) } = work;
     let (before, cylinder) = (mechanics.head().track.0, mechanics.head().cylinder());
     let (end, began, last) = if let Some(time) = stated {
-        let last = mechanics.target(op.pba + (op.blocks - Blocks(1)));
-        let first = mechanics.target(op.pba);
-        (at + passes(mechanics, time), (first.track().0, first.cylinder()), last.track().0)
+        let (first, cylinder, last) = mechanics.passed(op.pba, op.blocks);
+        (at + passes(mechanics, time), (first.0, cylinder), last.0)
     } else {
         let end = mechanics.service(at, op.dir, op.pba, op.blocks);
         let first = mechanics.began();

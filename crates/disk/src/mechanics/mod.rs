@@ -322,6 +322,16 @@ impl Mechanics {
         self.aim(pba).0
     }
 
+    /// The track and the cylinder of the first of several blocks, and the track of the last one.
+    #[inline]
+    pub fn passed(&self, pba: Pba, blocks: Blocks) -> (TrackNo, u32, TrackNo) {
+        let loc = self.geometry.locate(self.geometry.raw(pba));
+        let first = TrackNo(loc.seg.first_track + loc.track);
+        let within = loc.sector + blocks.0 <= loc.seg.usable.divisor() && self.geometry.slips().is_empty();
+        let last = if within { first } else { self.target(pba + (blocks - Blocks(1))).track() };
+        (first, loc.seg.cylinder(loc.seg.place(loc.track)), last)
+    }
+
     /// How long a read's seek takes from one cylinder (or block) to another.
     pub fn read_seek(&self, from: u64, to: u64) -> SimTime {
         SimTime(self.curves[Dir::Read as usize].between(from, to))

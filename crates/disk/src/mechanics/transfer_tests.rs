@@ -81,6 +81,8 @@ proptest! {
                 let place = m.target(last);
                 prop_assert_eq!((m.head.cylinder, m.head.surface), (place.cylinder, place.surface));
                 prop_assert_eq!(m.head.track, g.track_of(last));
+                let first = m.target(Pba(pba));
+                prop_assert_eq!(m.passed(Pba(pba), Blocks(n)), (first.track(), first.cylinder(), place.track()));
             }
         }
     }
