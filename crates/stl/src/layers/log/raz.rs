@@ -98,8 +98,20 @@ impl Raz {
     /// How many places the hand passes, and whether the last one can be given up.
     fn look(&self) -> (u32, bool) {
         let looks = LOOKS.min(self.places);
-        let cold = |i: &u32| !self.recent.contains(u64::from((self.hand + i) % self.places));
-        (0..looks).find(cold).map_or((looks, false), |i| (i + 1, true))
+        // Up to the last place, and on from the first one.
+        let first = looks.min(self.places - self.hand);
+        let mut passed = self.written(self.hand, first);
+        if passed == first {
+            passed += self.written(0, looks - first);
+        }
+        if passed < looks { (passed + 1, true) } else { (looks, false) }
+    }
+
+    /// How many of `count` places from one on were written since the hand passed, before the first that was not.
+    fn written(&self, place: u32, count: u32) -> u32 {
+        let from = u64::from(place);
+        let run = self.recent.runs_in(from..from + u64::from(count)).next();
+        run.filter(|run| run.start == from).map_or(0, |run| (run.end - from) as u32)
     }
 
     /// The last place that the hand passes when it passes so many.
@@ -109,11 +121,11 @@ impl Raz {
 
     /// The hand goes on.
     pub(super) fn pass(&mut self, places: u32) {
-        for _ in 0..places {
-            let at = u64::from(self.hand);
-            self.recent.remove(at..at + 1);
-            self.hand = (self.hand + 1) % self.places;
-        }
+        let (from, end) = (u64::from(self.hand), u64::from(self.hand + places));
+        let first = end.min(self.places.into());
+        self.recent.remove(from..first);
+        self.recent.remove(0..end - first);
+        self.hand = (self.hand + places) % self.places;
     }
 
     fn wrote(&mut self, place: u32) {
@@ -349,5 +361,25 @@ mod tests {
         assert_eq!([(); 3].map(|()| next(&mut raz)), [(2, true), (3, true), (0, true)]);
         (0..4).for_each(|place| raz.wrote(place));
         assert_eq!([(); 2].map(|()| next(&mut raz)), [(0, false), (1, true)]);
+    }
+
+    /// The hand looks at so many places at most, and on from the last one to the first.
+    #[test]
+    fn the_hand_passes_so_many_places_at_once_at_most() {
+        let (recent, counters) = Default::default();
+        let (n, free) = (3 * LOOKS, FreeBands::new(3 * LOOKS));
+        let mut raz = Raz { band: 1, tracks: vec![(0, 8)], places: n, free, recent, hand: n - 3, counters };
+        [n - 3, n - 2, n - 1, 0, 1, 3].into_iter().for_each(|place| raz.wrote(place));
+        // Five were written, and the sixth was not.
+        assert_eq!((raz.look(), raz.last_of(6)), ((6, true), 2));
+        raz.pass(6);
+        assert_eq!((raz.hand, raz.recent.count()), (3, 1));
+        assert_eq!(raz.look(), (2, true));
+        (0..n).for_each(|place| raz.wrote(place));
+        assert_eq!(raz.look(), (LOOKS, false));
+        raz.pass(LOOKS);
+        assert_eq!((raz.hand, raz.recent.count()), (3 + LOOKS, u64::from(n - LOOKS)));
+        raz.hand = n - 3;
+        assert_eq!(raz.look(), (3 + 3 + 1, true), "the last three and the first three");
     }
 }
