@@ -139,6 +139,12 @@ def test_a_plan_adds_what_each_point_takes(monkeypatch: pytest.MonkeyPatch) -> N
     assert told["cpu_s"] == pytest.approx(3 * 2 + (500 + 600 + 20) / 100)
     assert [told[k] for k in ("runs", "requests", "memory_bytes_a_run", "result_bytes")] == [3, 1120, 7 << 30, 27]
     assert told["time_s"] == {str(n): pytest.approx(told["cpu_s"] / n) for n in (1, 8, 64, 512)}
+    # Where one of three is done, two thirds are left, of each layer and in all.
+    monkeypatch.setattr(plan, "_done", lambda _: 1)
+    points[2] = Point({"n": 3}, {**points[2].spec, "layer": "cmr"})
+    left = plan.plan_of(cast("Any", SimpleNamespace(points=points)))
+    assert (left["cpu_s"], left["result_bytes"]) == (pytest.approx(told["cpu_s"] * 2 / 3), 18)
+    assert left["cpu_s_by_layer"] == {"rmw": pytest.approx((4 + 11) * 2 / 3), "cmr": pytest.approx(2.2 * 2 / 3)}
 
 
 class Study:
