@@ -121,11 +121,11 @@ impl Raz {
 
     /// The hand goes on.
     pub(super) fn pass(&mut self, places: u32) {
-        let (from, end) = (u64::from(self.hand), u64::from(self.hand + places));
-        let first = end.min(self.places.into());
-        self.recent.remove(from..first);
-        self.recent.remove(0..end - first);
-        self.hand = (self.hand + places) % self.places;
+        for _ in 0..places {
+            let at = u64::from(self.hand);
+            self.recent.remove(at..at + 1);
+            self.hand = (self.hand + 1) % self.places;
+        }
     }
 
     fn wrote(&mut self, place: u32) {
