@@ -102,6 +102,12 @@ pub trait Array: Send {
     /// Plans the first phase of `work`, whose stripes are its own now.
     fn start(&mut self, ticket: Ticket, work: &Work, plan: &mut MemberPlan);
 
+    /// A write that is nothing but one phase of writes, and of which nothing is remembered: tells `write` who writes what, as
+    /// [`start`](Self::start) plans it; `false`: it is more than that. For callers to whom neither time nor data matter.
+    fn writes(&mut self, _request: &HostRequest, _write: &mut dyn FnMut(MemberId, &HostRequest)) -> bool {
+        false
+    }
+
     /// Whether it writes several ranges at a time, by [`start_runs`](Self::start_runs).
     fn takes_runs(&self) -> bool {
         false

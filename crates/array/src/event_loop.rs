@@ -18,7 +18,7 @@ use crate::{Array, ArrayObserver, Job, Member, MemberId, MemberPlan, Phase, Tick
 pub use bus::SharedBus;
 use bus::{Bus, Piece};
 use smrlab_stl::{HostRequest, Refusal};
-use smrlab_units::{HostOp, SimTime};
+use smrlab_units::{HostOp, Lba, SimTime};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use works::{Missed, Running};
@@ -248,11 +248,46 @@ impl EventLoop {
         watch: &mut O,
     ) -> Result<(), O::Error> {
         self.instantly = true;
-        self.submit(self.now, request, watch)?;
+        if !self.writes(request, watch) {
+            self.submit(self.now, request, watch)?;
+        }
         while self.events.peek().is_some_and(|e| e.0.0 <= self.now) && self.step(Some(self.now), watch)? {}
         self.instantly = false;
         self.done.clear();
         Ok(())
+    }
+
+    /// Serves a write without time, works and plans, where that comes to the same.
+    fn writes<O: ArrayObserver>(&mut self, request: &HostRequest, watch: &mut O) -> bool {
+        if request.op != HostOp::Write || self.plan.wants_data() || !self.is_at_rest() || self.may_refuse() {
+            return false;
+        }
+        // What each member wrote and nobody was told of: one run after the other becomes one.
+        let mut untold = vec![0..0; self.members.len()];
+        let members = &mut self.members;
+        let whole = self.array.writes(request, &mut |member, own| {
+            members[member.at()].member.drive_mut().into_iter().for_each(|drive| _ = drive.instantly(own));
+            let (run, span) = (&mut untold[member.at()], own.span());
+            if run.end != span.start {
+                watch.filled(member, run.clone());
+                run.start = span.start;
+            }
+            run.end = span.end;
+        });
+        (0..).map(MemberId).zip(untold).for_each(|(member, run)| watch.filled(member, run));
+        whole
+    }
+
+    /// Whether a drive has zones, of which it may refuse what is out of order.
+    fn may_refuse(&self) -> bool {
+        self.members().filter_map(Member::drive).any(|drive| {
+            let mut zoned = false;
+            drive.layer().zones(Lba(0), &mut |_| {
+                zoned = true;
+                false
+            });
+            zoned
+        })
     }
 
     fn push(&mut self, at: SimTime, event: Event) {

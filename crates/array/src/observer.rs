@@ -4,6 +4,7 @@ use crate::{Done, MemberId, MemberOp, MemberPlan, Ticket};
 use smrlab_drive::{Observer, TimedPlan};
 use smrlab_stl::HostRequest;
 use smrlab_units::SimTime;
+use std::ops::Range;
 
 /// Is told what an array and its members do. What a member did to a request is an event of its [drive](Observer), in the order in which
 /// it happened; behind a scheduler the request has the member's own number.
@@ -38,6 +39,9 @@ pub trait ArrayObserver: Observer {
 
     /// A member request was done without time, before the run.
     fn prefilled(&mut self, _op: &MemberOp, _plan: &MemberPlan, _executed: Option<&TimedPlan<'_>>) {}
+
+    /// These blocks of a member, perhaps none, were written without time, before the run, and nobody follows their data.
+    fn filled(&mut self, _member: MemberId, _blocks: Range<u64>) {}
 
     /// Whether the member that was told of last could not do its request: it dies.
     fn throws_out(&mut self) -> bool {

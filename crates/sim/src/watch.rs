@@ -8,7 +8,8 @@ use crate::verify::Verify;
 use smrlab_array::{ArrayObserver, Done, MemberId, MemberOp, MemberPlan, Ticket};
 use smrlab_drive::{Buffered, Observer, OpDone, Served, TimedPlan};
 use smrlab_stl::{Counted, Facts, HostRequest, Pause, Refusal};
-use smrlab_units::{HostOp, SimTime};
+use smrlab_units::{Blocks, HostOp, Lba, SimTime};
+use std::ops::Range;
 
 /// See the [module](self). Without `EXTRAS` it is of one drive and has metrics alone, which costs that drive's run nothing.
 pub(crate) struct Watch<const EXTRAS: bool> {
@@ -270,9 +271,14 @@ impl ArrayObserver for Watch<true> {
             verify.asked(op, Some(plan));
             executed.iter().for_each(|e| verify.prefilled(&op.request, e));
         }
-        if let Some(member) = self.members.get_mut(op.member.at()).filter(|_| op.request.op == HostOp::Write)
-        {
-            member.updates.prefilled(op.request.lba, op.request.blocks);
+        if op.request.op == HostOp::Write {
+            self.filled(op.member, op.request.span());
+        }
+    }
+
+    fn filled(&mut self, member: MemberId, blocks: Range<u64>) {
+        if let Some(member) = self.members.get_mut(member.at()) {
+            member.updates.prefilled(Lba(blocks.start), Blocks(blocks.end - blocks.start));
         }
     }
 

@@ -227,6 +227,10 @@ impl Array for Parity {
         }
     }
 
+    fn writes(&mut self, request: &HostRequest, write: &mut dyn FnMut(MemberId, &HostRequest)) -> bool {
+        self.writes_whole_rows(request, write)
+    }
+
     fn complete(&mut self, phase: Phase, plan: &mut MemberPlan) {
         let ticket = phase.ticket;
         match self.operations.take(ticket) {

@@ -44,6 +44,29 @@ impl Parity {
         Ok(())
     }
 
+    /// A write of whole rows, to whole disks, of which nothing is remembered: tells `write` who writes what.
+    pub(super) fn writes_whole_rows(
+        &mut self,
+        r: &HostRequest,
+        write: &mut dyn FnMut(MemberId, &HostRequest),
+    ) -> bool {
+        let (rows, whole, options) = (self.rows, self.whole_rows(r), &self.options);
+        let remembers = options.intent || options.journal || options.log.blocks > 0;
+        let row = rows.host_blocks();
+        if remembers || self.disks.degraded() || r.span() != (whole.start * row..whole.end * row) {
+            return false;
+        }
+        self.counts.full += whole.end - whole.start;
+        for row in whole {
+            let (lba, blocks) = rows.on_member(row, &(0..rows.chunk));
+            for role in 0..rows.disks {
+                let why = if role < rows.data() { r.why } else { Cause::Parity };
+                write(rows.member(row, role), &HostRequest { lba, blocks, why, ..*r });
+            }
+        }
+        true
+    }
+
     /// A phase of a write is over: plans the next one.
     pub(super) fn go_on_with_write(&mut self, op: Box<WriteOp>, plan: &mut MemberPlan) {
         match op.phase {
