@@ -4,6 +4,7 @@
 
 mod made_up;
 mod naive;
+mod served;
 
 use super::{EventLoop, Schedule};
 use crate::member::Ssd;

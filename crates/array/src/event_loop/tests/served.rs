@@ -1,0 +1,141 @@
+//! What a served array asks of the loop, on real layouts: steps of its drives, winding up, restarts.
+
+use super::*;
+use crate::{ArrayContext, Health, Records, Stop, parse};
+
+const CLEANS: &str = "disk-cache,cache=10%,idle=5ms";
+
+/// A layout over drives with these layers, whose work in idle time is done in steps.
+fn served(text: &str, layers: &[&str]) -> EventLoop {
+    let members: Vec<Member> = layers.iter().map(|layer| drive(layer)).collect();
+    let sizes: Vec<Blocks> = members.iter().filter_map(|m| Some(m.drive()?.layer().host_blocks())).collect();
+    let array = parse(text).unwrap().build(&ArrayContext::new(&sizes)).unwrap().array;
+    EventLoop::new(array, members, Vec::new(), Schedule::default(), false).background_by_step()
+}
+
+/// Writes here and there, and waits for it: caches have something to put away.
+fn scatter(all: &mut EventLoop, told: &mut Told) {
+    for id in 0..20 {
+        let r = HostRequest::new(HostOp::Write, Lba(37 * id), Blocks(8)).numbered(id);
+        let Ok(()) = all.submit(all.now(), &r, told);
+        let Ok(()) = all.finish(told);
+    }
+    std::iter::from_fn(|| all.next_done()).for_each(|done| assert_eq!(done.refusal, None));
+}
+
+/// Which members took steps, and whether each call said that one did.
+fn steps(all: &mut EventLoop, n: u64) -> (Vec<bool>, [usize; 2]) {
+    let (mut told, now) = (Told::default(), all.now());
+    let said = (1..=n).map(|i| {
+        let Ok(any) = all.idle_step(now + SimTime::from_ms(500 * i), &mut told);
+        any
+    });
+    let said = said.collect();
+    let of = |member| told.0.iter().filter(|l| l.starts_with(&format!("step of {member:?} "))).count();
+    (said, [0, 1].map(|n| of(MemberId(n))))
+}
+
+/// Work in idle time is done where it is asked for and not by itself, by drives that have some, not by dead ones.
+#[test]
+fn steps_are_those_of_living_drives() {
+    for (layers, dead, works) in [
+        ([CLEANS, CLEANS], None, [true, true]),
+        ([CLEANS, "cmr"], None, [true, false]),
+        (["cmr", CLEANS], None, [false, true]),
+        ([CLEANS, CLEANS], Some(0), [false, true]),
+        ([CLEANS, CLEANS], Some(1), [true, false]),
+        (["cmr", "cmr"], None, [false, false]),
+    ] {
+        let (mut all, mut told) = (served("mirror,disks=2", &layers), Told::default());
+        scatter(&mut all, &mut told);
+        if let Some(member) = dead {
+            let Ok(()) = all.fail(all.now(), MemberId(member), &mut told);
+        }
+        assert!(!told.0.iter().any(|line| line.starts_with("step of")), "by itself: {:?}", told.0);
+        let (said, took) = steps(&mut all, 4);
+        assert_eq!(took.map(|n| n > 0), works, "{layers:?}, dead: {dead:?}");
+        assert_eq!(said[0], works.contains(&true), "{layers:?}, dead: {dead:?}");
+    }
+}
+
+/// A drive that was put in later does no more by itself than those before.
+#[test]
+fn a_fresh_drive_takes_steps_as_the_others() {
+    let (mut all, mut told) = (served("mirror,disks=2", &[CLEANS, CLEANS]), Told::default());
+    scatter(&mut all, &mut told);
+    let Ok(()) = all.fail(all.now(), MemberId(0), &mut told);
+    let Ok(()) = all.replace(all.now(), MemberId(0), drive(CLEANS), &mut told);
+    let Ok(()) = all.finish(&mut told);
+    while all.array().health(MemberId(0)) != Health::Whole {
+        let Ok(more) = all.step(None, &mut told);
+        assert!(more, "the rebuild ends");
+    }
+    scatter(&mut all, &mut told);
+    let later = all.now() + SimTime::from_ms(60_000);
+    let Ok(()) = all.advance(later, &mut told);
+    scatter(&mut all, &mut told);
+    assert!(!told.0.iter().any(|line| line.starts_with("step of")), "by itself: {:?}", told.0);
+    assert!(steps(&mut all, 4).1[0] > 0);
+}
+
+/// A rebuild that is under way when a server stops goes no further than its works under way, and goes on when it is asked to.
+#[test]
+fn winding_up_begins_nothing_new() {
+    for text in ["mirror,disks=2,rebuild_unit=8blk", "raid5,disks=3,chunk=8blk,rebuild_unit=8blk"] {
+        let layers = ["cmr"; 3];
+        let (mut all, mut told) =
+            (served(text, &layers[..if text.starts_with('m') { 2 } else { 3 }]), Told::default());
+        scatter(&mut all, &mut told);
+        let Ok(()) = all.fail(all.now(), MemberId(1), &mut told);
+        let Ok(()) = all.replace(all.now(), MemberId(1), drive("cmr"), &mut told);
+        for _ in 0..3 {
+            let Ok(_) = all.step(None, &mut told);
+        }
+        let Ok(()) = all.wind_up(&mut told);
+        let Health::Rebuilding(done, of) = all.array().health(MemberId(1)) else {
+            panic!("{text}: {:?}", all.array().health(MemberId(1)))
+        };
+        assert!(done < of / 2, "{text}: {done} of {of}");
+        while all.array().health(MemberId(1)) != Health::Whole {
+            let Ok(more) = all.step(None, &mut told);
+            assert!(more, "{text}: the rebuild goes on");
+        }
+    }
+}
+
+/// After a restart a dead drive is dead, and said to be; one that is being rebuilt is not, nor is what holds all that it should.
+#[test]
+fn a_restart_tells_of_dead_drives() {
+    for (replaced, text) in [
+        (false, "raid5,disks=3,chunk=8blk"),
+        (true, "raid5,disks=3,chunk=8blk"),
+        (false, "raid5,disks=3,chunk=8blk,ssd_write=64blk,ssd_page=8blk"),
+    ] {
+        let fresh = || {
+            let mut members: Vec<Member> = (0..3).map(|_| drive("cmr")).collect();
+            let sizes: Vec<Blocks> =
+                members.iter().filter_map(|m| Some(m.drive()?.layer().host_blocks())).collect();
+            let array = parse(text).unwrap().build(&ArrayContext::new(&sizes)).unwrap().array;
+            if text.contains("ssd") {
+                members.push(Member::Ssd(Ssd::new(SimTime::from_us(90), 3000, Blocks(4000))));
+            }
+            EventLoop::new(array, members, Vec::new(), Schedule::default(), false)
+        };
+        let (mut all, mut told) = (fresh(), Told::default());
+        let Ok(()) = all.fail(SimTime::ZERO, MemberId(1), &mut told);
+        if replaced {
+            let Ok(()) = all.replace(SimTime::ZERO, MemberId(1), drive("cmr"), &mut told);
+        }
+        let mut records = Records::default();
+        all.array().checkpoint(&mut records);
+        let (mut again, mut told) = (fresh(), Told::default());
+        let Ok(()) = again.recover(&records, Stop::Orderly, &mut told);
+        let died: Vec<_> = told.0.iter().filter(|line| line.starts_with("died")).cloned().collect();
+        let expected = if replaced { Vec::new() } else { vec![format!("died {:?}", MemberId(1))] };
+        assert_eq!(died, expected, "{text}");
+        let dead: Vec<bool> =
+            (0..again.members().count() as u32).map(|n| again.is_dead(MemberId(n))).collect();
+        assert_eq!(dead.iter().filter(|dead| **dead).count(), usize::from(!replaced), "{text}");
+        assert_eq!(dead[1], !replaced, "{text}");
+    }
+}
