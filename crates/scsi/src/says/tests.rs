@@ -131,8 +131,11 @@ fn the_limits_of_zones_by_page_and_by_log() {
     whole[40..48].copy_from_slice(&(1u64 << 63 | 77).to_le_bytes());
     let said = ZoneLimits { unrestricted_reads: true, most_open: Some(77), ..aware };
     assert_eq!(one("zoned_log", whole).zones, Some(said));
-    log[2] = 0x08;
-    assert_eq!(one("zoned_log", log).zones, None, "another page of the log");
+    let mut other = log.clone();
+    other[2] = 0x08;
+    assert_eq!(one("zoned_log", other).zones, None, "another page of the log");
+    log[..2].fill(0);
+    assert_eq!(one("zoned_log", log).zones, None, "a revision of 0 is a page that is not there");
     assert_eq!(one("zoned_log", vec![0; 512]).zones, None);
 }
 
@@ -153,7 +156,10 @@ fn identify_device_directly_and_behind_a_bridge() {
     assert_eq!(one("identify", data.clone()), expected);
     let mut page = vital(0x89, 572, &[]);
     page[60..].copy_from_slice(&data);
-    assert_eq!(one("vpd_pg89", page), expected);
+    assert_eq!(one("vpd_pg89", page.clone()), expected);
+    let own = identify(&[(69, 2), (217, 7200)]);
+    let both = read(&pages(&[("vpd_pg89", page), ("identify", own.clone())]));
+    assert_eq!(both, one("identify", own), "the disk itself goes before its bridge");
     assert_eq!(one("identify", data[..511].to_vec()), Said::default());
     data[1] = 0x80;
     assert_eq!(one("identify", data), Said::default(), "that of an ATAPI device");

@@ -358,6 +358,21 @@ fn mode_select_changes_three_bits_and_no_other() {
     }
 }
 
+/// Of a page that comes back as it was told, each bit turned alone: two of them can be set, and nothing else of it is another page or length.
+#[test]
+fn no_other_bit_of_a_mode_page_can_be_turned() {
+    let disk = Memory::new(1024, 512);
+    let control = [0x0a, 0x0a, 0x22, 0x10, 0, 0, 0, 0, 0, 0, 0, 0];
+    assert_eq!(select(&disk, false, &control), Ok(Vec::new()));
+    let turned = |bit: &usize| {
+        let mut page = control;
+        page[bit / 8] ^= 1 << (bit % 8);
+        select(&disk, false, &page).is_ok()
+    };
+    let taken: Vec<_> = (0..8 * control.len()).filter(turned).map(|bit| (bit / 8, bit % 8)).collect();
+    assert_eq!(taken, [(2, 2), (4, 3)], "D_SENSE, SWP");
+}
+
 #[test]
 fn modes_are_saved_all_at_once() {
     let disk = Memory::new(1024, 512);

@@ -245,6 +245,30 @@ fn what_was_not_heard_is_told_once_and_goes_with_the_session() {
     assert_eq!(hears(&disk, B), None);
 }
 
+/// What happened first is heard first, whoever looks at it before.
+#[test]
+fn hosts_hear_of_what_happened_in_its_order() {
+    let disk = registered();
+    assert_eq!(out(&disk, A, RESERVE, 5, [10, 0]), DONE);
+    assert_eq!(out(&disk, A, RELEASE, 5, [10, 0]), DONE);
+    assert_eq!(out(&disk, A, PREEMPT, 1, [10, 11]), DONE);
+    let both = [hears(&disk, B), hears(&disk, B), hears(&disk, B)];
+    assert_eq!(both, [Some(Sense::RESERVATIONS_RELEASED), Some(Sense::REGISTRATIONS_PREEMPTED), None]);
+}
+
+/// PREEMPT AND ABORT names those whose commands are to be ended, once; PREEMPT names nobody.
+#[test]
+fn preempt_and_abort_names_whose_commands_end() {
+    let disk = registered();
+    assert_eq!(out(&disk, C, REGISTER, 0, [0, 11]), DONE);
+    let aborted = || disk.reservations.borrow_mut().take_aborted();
+    assert_eq!(out(&disk, A, PREEMPT + 1, 1, [10, 11]), DONE);
+    assert_eq!((aborted(), aborted()), (vec![B.to_owned(), C.to_owned()], Vec::new()));
+    assert_eq!(out(&disk, B, REGISTER, 0, [0, 11]), DONE);
+    assert_eq!(out(&disk, A, PREEMPT, 1, [10, 11]), DONE);
+    assert_eq!(aborted(), Vec::<String>::new());
+}
+
 /// Who names its own key takes the place of those that share it, and stays registered.
 #[test]
 fn a_host_that_preempts_its_own_key_stays() {

@@ -220,3 +220,44 @@ fn what_is_kept_from_hosts_that_do_not_share_the_disk() {
         }
     }
 }
+
+/// What a disk that is being erased, whose erasure failed, or that is stopped, carries out of each command.
+#[test]
+fn what_waits_for_an_erasure_and_for_a_start() {
+    use smrlab_scsi::Erasing::{Format, Sanitize};
+    for row in ROWS {
+        let (name, code, kept) = (row.0, bytes(row.0)[0], row.3);
+        let refused_with = |sense: Sense, prepare: &dyn Fn(&Memory)| {
+            let fresh = disks().into_iter().filter(|(_, knows)| knows(row.2));
+            let refused = fresh.map(|(disk, _)| {
+                prepare(&disk);
+                execute(&disk, ME, &bare(row), &[]) == Err(sense.into())
+            });
+            let refused: Vec<bool> = refused.collect();
+            assert!(refused.iter().all(|one| *one == refused[0]), "{name}: disks differ");
+            refused[0]
+        };
+        // REQUEST SENSE, INQUIRY, REPORT LUNS; reservations are no matter of the medium.
+        let answered = matches!(code, 0x03 | 0x12 | 0xa0 | 0x16 | 0x17 | 0x5e | 0x5f);
+        for erasing in [Format, Sanitize] {
+            let (now, failed) = (erasing.going_on(7), erasing.failed());
+            assert_eq!(refused_with(now, &|disk| disk.erasing.set(Some(now))), !answered, "{name}: erased");
+            // FORMAT UNIT and SANITIZE are the way out.
+            let again = answered || matches!(code, 0x04 | 0x48);
+            assert_eq!(
+                refused_with(failed, &|disk| disk.erasing.set(Some(failed))),
+                !again,
+                "{name}: failed"
+            );
+        }
+        // TEST UNIT READY, and what touches the medium; START STOP UNIT is the way out, modes are no matter of it.
+        let of_modes = matches!(code, 0x15 | 0x1a | 0x55 | 0x5a);
+        let touches = code == 0 || matches!(kept, Reads | Writes) && !of_modes && code != 0x1b;
+        let stop = |disk: &Memory| {
+            let mut modes = disk.modes.get();
+            modes.stopped = true;
+            disk.modes.set(modes);
+        };
+        assert_eq!(refused_with(Sense::STOPPED, &stop), touches, "{name}: stopped");
+    }
+}
