@@ -255,6 +255,8 @@ def test_long_names_below_an_axis_say_what_tells_them_apart() -> None:
         ([], []),
     ):
         assert style.told_apart(names) == shown
+    # A line is full at its width, not before.
+    assert style.told_apart(["aa,bb,cc,dd", "zz,bb,cc,yy"], 6) == ["aa,bb,\ncc,dd", "zz,bb,\ncc,yy"]
 
 
 def test_large_numbers_are_written_in_full() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from commands import Invoke
 
-from smrlab import InputError, Trace, _core, api, devices, executors, papers, report, sweeps, targets
+from smrlab import InputError, Trace, _core, api, devices, executors, papers, report, sweeps, targets, trace
 from smrlab.devices import Device
 
 T = "synth:uniform,requests=5"
@@ -102,6 +102,10 @@ CASES: list[tuple[str, tuple[Any, str], dict[str, Any]]] = [
     (f"trace scale {T} 0.5 -o /o.parquet", (_core, "trace_write"), {"spec": {"trace": [T], "scale_time": 0.5}}),
     (f"trace head {T} -n 7 --until 9s --from 1s -o /o.parquet", (_core, "trace_write"),
      {"spec": {"trace": [T], "limit": "7", "until": "9s", "from": "1s"}}),
+    # Without a file ten are shown, or as many as are asked for.
+    (f"trace head {T} --until 9s --from 1s", (trace, "Trace"),
+     {"source": [T], "fields": {"limit": "10", "until": "9s", "from": "1s"}}),
+    (f"trace head {T} -n 7", (trace, "Trace"), {"source": [T], "fields": {"limit": "7"}}),
     (f"trace interleave {T} b -o /o.parquet --burst 8 --seed 3 --address-space shared", (_core, "trace_write"),
      {"spec": {"trace": [T, "b"], "burst": 8, "seed": "3", "address_space": "shared"}}),
     (f"trace interleave {T} b -o /o.parquet --by-time", (_core, "trace_write"), {"spec": {"trace": [T, "b"]}}),
@@ -122,14 +126,13 @@ CASES: list[tuple[str, tuple[Any, str], dict[str, Any]]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case[0][:60])
-def test_every_option_reaches_what_does_the_work(
-    case: tuple[str, tuple[Any, str], dict[str, Any]], smrlab: Invoke, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Under its own name; the work itself is not done."""
-    words, (owner, name), expected = case
-    (tmp_path / "s.toml").write_text('[base]\nlayer = "cmr"\n')
-    (tmp_path / "r.toml").write_text(f'trace = "{T}"\nlayer = "cmr"\ndrive = "tiny"\nseed = 3\n')
+def told(
+    words: str, called: tuple[Any, str], smrlab: Invoke, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> dict[str, Any] | str:
+    """What the command calls with, the work itself not done; or why it is refused."""
+    owner, name = called
+    (folder / "s.toml").write_text('[base]\nlayer = "cmr"\n')
+    (folder / "r.toml").write_text(f'trace = "{T}"\nlayer = "cmr"\ndrive = "tiny"\nseed = 3\n')
     real, seen = inspect.signature(getattr(owner, name)), []
 
     def stand_in(*args: Any, **more: Any) -> Any:
@@ -137,19 +140,78 @@ def test_every_option_reaches_what_does_the_work(
         seen.append(bound.arguments | bound.arguments.pop("more", {}) | bound.arguments.pop("options", {}))
         raise InputError("no further")
 
-    monkeypatch.setattr(_core, "state_json", lambda _: json.dumps(STATE))
-    monkeypatch.setattr(Device, "named", classmethod(lambda _, name: Device(tmp_path / name)))
-    for none in ("running", "died"):
-        monkeypatch.setattr(Device, none, lambda _: False)
-    monkeypatch.setattr(targets, "resolve", lambda text: text)
-    monkeypatch.setattr(papers, "load", lambda _: SimpleNamespace(id="ID", experiments_of=lambda figure: [figure]))
-    monkeypatch.setattr(owner, name, staticmethod(stand_in) if name == "create" else stand_in)
-    files = {"SPEC": "s.toml", "RUN": "r.toml"}
-    ended = smrlab(*(str(tmp_path / files[word]) if word in files else word for word in words.split()))
-    assert (ended.status, "no further" in ended.err) == (2, True), ended.err
-    (told,) = seen
-    told = {key: json.loads(v) if key == "spec" and isinstance(v, str) else v for key, v in told.items()}
-    assert {key: told.get(key) for key in expected} == expected
+    with monkeypatch.context() as patch:
+        patch.setattr(_core, "state_json", lambda _: json.dumps(STATE))
+        patch.setattr(Device, "named", classmethod(lambda _, name: Device(folder / name)))
+        for none in ("running", "died"):
+            patch.setattr(Device, none, lambda _: False)
+        patch.setattr(targets, "resolve", lambda text: text)
+        patch.setattr(papers, "load", lambda _: SimpleNamespace(id="ID", experiments_of=lambda figure: [figure]))
+        patch.setattr(owner, name, staticmethod(stand_in) if name == "create" else stand_in)
+        files = {"SPEC": "s.toml", "RUN": "r.toml"}
+        ended = smrlab(*(str(folder / files[word]) if word in files else word for word in words.split()))
+    assert ended.status == 2, ended.err
+    if not seen:
+        return ended.err
+    assert "no further" in ended.err, ended.err
+    (call,) = seen
+    return {key: json.loads(v) if key == "spec" and isinstance(v, str) else v for key, v in call.items()}
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case[0][:60])
+def test_every_option_reaches_what_does_the_work(
+    case: tuple[str, tuple[Any, str], dict[str, Any]], smrlab: Invoke, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Under its own name."""
+    words, called, expected = case
+    call = told(words, called, smrlab, tmp_path, monkeypatch)
+    assert isinstance(call, dict), call
+    assert {key: call.get(key) for key in expected} == expected
+
+
+NEEDED = {"--trace", "--layer", "-o", "--out", "--destroy", "--fit", "--from-state", "--error-at"}
+"""Options that a command cannot do without, or others mean nothing."""
+
+
+def flat(call: dict[str, Any]) -> dict[str, Any]:
+    """What is handed on and can be compared, by its way from the top."""
+    found: dict[str, Any] = {}
+    for key, value in call.items():
+        if isinstance(value, dict):
+            found |= {f"{key}/{k}": v for k, v in flat(value).items()}
+        elif isinstance(value, (str, int, float, list, tuple, Path)):
+            found[key] = value
+    return found
+
+
+@pytest.mark.parametrize("case", [c for c in CASES if c[0].count(" -") > 1], ids=lambda case: case[0][:60])
+def test_an_option_says_alone_what_it_says_among_others(
+    case: tuple[str, tuple[Any, str], dict[str, Any]], smrlab: Invoke, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words, called, _ = case
+    fixed, *rest = words.split(" -")
+    given: dict[str, str] = {}
+    for option in rest:
+        name = "-" + option.split()[0]
+        given[name] = given.get(name, "") + " -" + option
+    base = fixed + "".join(text for name, text in given.items() if name in NEEDED)
+
+    def asked(words: str) -> dict[str, Any]:
+        call = told(words, called, smrlab, tmp_path, monkeypatch)
+        return {} if isinstance(call, str) else flat(call)
+
+    full, least = asked(words), asked(base)
+    left = {key for key, value in full.items() if key not in least or least[key] != value}
+    for name, text in given.items():
+        if name in NEEDED:
+            continue
+        alone = asked(base + text)
+        assert alone, f"{name} alone is refused"
+        said = {key for key in left if alone.get(key) == full[key] and least.get(key) != alone.get(key)}
+        others = {k: v for k, v in alone.items() if k not in said and v != least.get(k, v)}
+        assert not others, f"{name} alone says {others}"
+        left -= said
+    assert not left, f"said by nothing alone: {left}"
 
 
 def test_a_trace_of_the_library_is_what_the_command_line_makes_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
