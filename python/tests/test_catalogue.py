@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import tomllib
 from pathlib import Path
 
 import pytest
 from commands import Invoke
 
-from smrlab import plain
+from smrlab import plain, shelf
 from smrlab.cli import catalogue
 
 
@@ -23,6 +24,15 @@ def test_everything_that_is_listed_can_be_explained(smrlab: Invoke, kind: str) -
             assert parameter["name"] in ended.out
             assert parameter["doc"], f"{entry['name']}: {parameter['name']} has no documentation"
         assert entry["summary"], f"{entry['name']} has no summary"
+        if kind == "metrics":
+            continue
+        # What the list says of it, whichever way its lines are broken.
+        text = "".join(ended.out.split())
+        told = [entry["summary"], entry.get("reference"), *(p["default"] for p in entry.get("params", []))]
+        assert all("".join(words.split()) in text for words in told if words), entry["name"]
+        if kind == "papers":
+            paper = tomllib.loads((shelf.home() / entry["name"] / "paper.toml").read_text())
+            assert (entry["summary"], entry["reference"]) == (paper["title"], paper["citation"])
 
 
 def test_the_readme_counts_formats_and_generators(smrlab: Invoke) -> None:

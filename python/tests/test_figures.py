@@ -95,6 +95,18 @@ def test_the_head_goes_between_its_ends() -> None:
     assert len(drawn("head", timed("a", head=[5.0, 7.0, 6.0])).axes[0].collections) == 0
 
 
+def test_axes_of_panels_and_bands_are_for_the_run_that_is_not_much_longer() -> None:
+    """As the curves of a series."""
+    long, short = [60.0, 120.0, 60_000.0], [30.0, 60.0, 90.0]
+    line: dict[str, Any] = {"zones_open": [1.0] * 3, "head": [5.0] * 3, "head_min": [1.0] * 3, "head_max": [9.0] * 3}
+    both = timed("a", long, **line), timed("b", short, **line)
+    for axes in drawn("zones", *both).axes:
+        assert axes.get_xlim() == pytest.approx((-0.9, 90.9))
+    (axes,) = drawn("head", *both).axes
+    ends = [max(np.asarray(band.get_paths()[0].vertices)[:, 0]) for band in axes.collections]
+    assert ends == [60_000, 90], "seconds, as the curves"
+
+
 def test_the_drives_of_the_first_array_have_a_curve_each() -> None:
     each = [{"t": MINUTES, "busy": [0.5, 0.25, 1.0]}, {"t": MINUTES, "busy": [0.125] * 3}]
     figure = drawn("drives", run("alone"), run("array", drives=each), run("other", drives=each[:1]))

@@ -250,3 +250,51 @@ def test_a_run_tells_again_and_again_how_far_it_is() -> None:
     watched: Any = SimpleNamespace(share=lambda: len(told) / 4, prefills=lambda: True)
     cluster._tell(worker, order, 3, watched, cast("Any", SimpleNamespace(wait=lambda _: next(ends))))
     assert told == [("call", (3, n / 4, True)) for n in range(3)]
+
+
+@pytest.mark.parametrize(("refused", "comes"), [(0, True), (3, True), (200, False)])
+def test_a_scheduler_that_was_lost_is_waited_for(refused: int, comes: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At its address, with its keys, for a minute; what comes back is greeted again."""
+    seen: dict[str, Any] = {"asked": [], "waits": [], "now": 1000.0, "closed": []}
+
+    class Again(Client):
+        def __init__(self, address: str, *, timeout: float, name: str, security: Any) -> None:
+            super().__init__()
+            seen["asked"].append((address, timeout, name, security))
+            seen["now"] += 1.0
+            if len(seen["asked"]) <= refused:
+                raise OSError if refused % 2 else TimeoutError
+
+        def wait_for_workers(self, n: int, timeout: float) -> None:
+            seen["waits"].append((n, timeout))
+
+    class Lost(Client):
+        scheduler, security, _start_arg = SimpleNamespace(address="tls://h:1"), "keys", "other"
+
+        def close(self, timeout: float) -> None:
+            seen["closed"].append(timeout)
+            raise OSError("it is gone")
+
+    clock = SimpleNamespace(monotonic=lambda: seen["now"], sleep=lambda s: seen.__setitem__("now", seen["now"] + s))
+    monkeypatch.setattr(cluster, "time", clock)
+    monkeypatch.setattr("distributed.Client", Again)
+    workers = Cluster(Lost())
+    workers.owner = ""
+    if comes:
+        workers.back()
+        assert isinstance(workers.client, Again)
+        assert workers.owner == "dask-S-1"
+        assert seen["waits"] == [(1, 60 - 1 - 1.5 * refused)]
+    else:
+        with pytest.raises(ExecutorLost, match="tls://h:1 is gone, and did not come back within 60 s"):
+            workers.back()
+        assert seen["now"] == 1060
+    assert seen["asked"] == [("tls://h:1", 5, "smrlab", "keys")] * (refused + 1 if comes else 40)
+    assert seen["closed"] == [1]
+    lost = Lost()
+    lost.scheduler = None  # type: ignore[assignment]
+    seen.update(asked=[], now=0.0)
+    workers.client = lost
+    if comes:
+        workers.back()
+        assert {address for address, *_ in seen["asked"]} == {"other"}

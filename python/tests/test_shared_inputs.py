@@ -179,6 +179,14 @@ def test_bars_show_how_far_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     assert bars.told[1] == (1, ("completed", 4), ("description", "3 of 9 done, 1 failed"), ("total", 9))
 
 
+def test_bars_are_no_result_and_leave_nothing_behind() -> None:
+    """Beside what a command prints for other programs."""
+    bars = console._bars()
+    assert (bars.console.stderr, bars.live.transient) == (True, True)
+    with pytest.raises(BrokenPipeError):
+        console.out().on_broken_pipe()
+
+
 def test_all_faults_of_a_specification_name_its_file(tmp_path: Path) -> None:
     """A line each."""
     from smrlab.cli.run import _from_file
