@@ -315,6 +315,60 @@ mod tests {
         }
     }
 
+    /// Whatever is to be written, in whatever order: all of it once, nothing beside it, and whoever looks on sees how much of it is written.
+    #[test]
+    fn what_is_asked_for_is_written_once() {
+        let mut rng = smrlab_units::rng::Rng::new(1);
+        for case in 0..200 {
+            let span = 1 + rng.below([100, 5000, 4 * CHUNK][case % 3]);
+            let volume = rng.below(span + 1);
+            let mut reads = BlockSet::new();
+            (0..rng.below(9)).for_each(|_| {
+                let at = rng.below(span);
+                reads.insert(at..at + 1 + rng.below(span - at));
+            });
+            let parts = rng
+                .one_in(2)
+                .then(|| Independent { count: 1 + rng.below(5), each: Blocks(UNIT << rng.below(5)) });
+            let writes = match rng.below(3) {
+                0 => Writes::ReadFirst,
+                1 => Writes::InOrder { volume },
+                _ => Writes::Anywhere { volume, seed: rng.below(99) },
+            };
+            let prefill = Prefill { resolved: String::new(), span: Blocks(span), writes };
+            let (control, mut written, mut shown) = (Control::new(), BlockSet::new(), 0.0);
+            let (mut done, mut requests) = (0, 0);
+            let note = |r: HostRequest| {
+                assert!(r.op == HostOp::Write && r.span().end <= span, "{case}: {r:?}");
+                assert_eq!(written.insert(r.span()), r.blocks.0, "{case}: {r:?} is new");
+                (done, requests) = (done + r.blocks.0, requests + 1);
+                assert!((shown..1.001).contains(&control.share()), "{case}: {}", control.share());
+                shown = control.share();
+                Ok(())
+            };
+            prefill.each((&reads, parts), &control, note).unwrap();
+            let runs = |set: &BlockSet| set.runs().collect::<Vec<_>>();
+            match writes {
+                Writes::ReadFirst => assert_eq!(runs(&written), runs(&reads), "{case}"),
+                Writes::InOrder { .. } => {
+                    assert_eq!(runs(&written).first(), (volume > 0).then_some(&(0..volume)))
+                }
+                // Whole units, but for the last of the span.
+                Writes::Anywhere { .. } => {
+                    assert_eq!(requests, volume.div_ceil(UNIT), "{case}");
+                    assert!(done + UNIT > volume && done <= volume.next_multiple_of(UNIT), "{case}: {done}");
+                }
+            }
+            // In a write that is long more is written than was looked at; of units they are nearly the same.
+            let most = prefill.volume().unwrap_or(done).max(1) as f64;
+            assert!(
+                control.share() > (done as f64 - CHUNK as f64) / most - 1e-9,
+                "{case}: {}",
+                control.share()
+            );
+        }
+    }
+
     #[test]
     fn a_cache_with_a_limited_map_is_filled_by_entries() {
         let drive = smrlab_disk::model::load("modern-7200,capacity=64GB", |_| Err(String::new())).unwrap();

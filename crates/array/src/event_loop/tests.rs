@@ -17,9 +17,9 @@ use smrlab_units::rng::Rng;
 use smrlab_units::{Blocks, HostOp, Lba, SimTime};
 use std::convert::Infallible;
 
-/// What was told, as lines.
+/// What was told, as lines; and which request of a drive came when and ended when.
 #[derive(Default)]
-struct Told(Vec<String>);
+struct Told(Vec<String>, Vec<(MemberId, SimTime, SimTime)>);
 
 impl Observer for Told {
     type Error = Infallible;
@@ -43,6 +43,7 @@ impl ArrayObserver for Told {
         executed: Option<&TimedPlan<'_>>,
     ) -> Result<(), Infallible> {
         let served = executed.map(|e| (e.served.start.0, e.served.ack.0, e.member));
+        self.1.extend(executed.map(|e| (e.member, at, e.served.ack)));
         self.0.push(issued(at, op, served));
         Ok(())
     }
@@ -104,10 +105,12 @@ fn any_schedule(rng: &mut Rng) -> Schedule {
     }
 }
 
-fn compare(seed: u64) -> [usize; 4] {
+/// Runs both with what befalls the members changed by `change`; counts what happened, and says what drives did.
+fn compare(seed: u64, change: impl FnOnce(&mut Schedule)) -> ([usize; 4], Vec<(MemberId, SimTime, SimTime)>) {
     let mut rng = Rng::new(seed);
     let script = Script::new(Rng::new(seed + 1));
-    let (all, schedule) = (rng.clone(), any_schedule(&mut rng));
+    let (all, mut schedule) = (rng.clone(), any_schedule(&mut rng));
+    change(&mut schedule);
     let spares = || members(&all).into_iter().take(2).collect::<Vec<_>>();
     let array = Box::new(script.clone());
     let mut real = EventLoop::new(array, members(&all), spares(), schedule.clone(), false);
@@ -132,7 +135,7 @@ fn compare(seed: u64) -> [usize; 4] {
     world.finish();
     done += same(seed, &mut real, &mut world, &told);
     let count = |what: &str| told.0.iter().filter(|line| line.contains(what)).count();
-    [done, count("died"), count("replaced"), count("cleans")]
+    ([done, count("died"), count("replaced"), count("cleans")], told.1)
 }
 
 /// Compares what was told and done so far; answers how many requests are done.
@@ -158,11 +161,27 @@ fn same(seed: u64, real: &mut EventLoop, world: &mut World, told: &Told) -> usiz
 fn an_event_loop_does_what_a_naive_one_does() {
     let mut sums = [0; 4];
     for seed in 0..90 {
-        let counts = compare(1000 * seed);
+        let (counts, _) = compare(1000 * seed, |_| {});
         sums.iter_mut().zip(counts).for_each(|(sum, n)| *sum += n);
     }
     assert_eq!(sums[0], 90 * 150, "all requests are done");
     assert!(sums[1..].iter().all(|n| *n > 20), "{sums:?}");
+}
+
+/// A drive dies in the very nanosecond in which a request of it ends: that is answered; where a request takes as long as the limit to the
+/// nanosecond, its drive is kept. With a limit that no drive keeps SSDs stay.
+#[test]
+fn edges_are_those_of_a_naive_one() {
+    let mut deaths = [0; 4];
+    for seed in 0..24 {
+        let (before, seen) = compare(1000 * seed, |_| {});
+        let (member, came, ended) = seen[seen.len() / 3 + 7 * seed as usize % (seen.len() / 3)];
+        let dies = |at| compare(1000 * seed, |schedule| schedule.fails.push((member, at))).0[1];
+        let limit = |n| compare(1000 * seed, |schedule| schedule.timeout = Some(n)).0[1];
+        let after = [dies(ended), limit(ended.since(came)), limit(SimTime::from_us(150))];
+        deaths.iter_mut().zip([before[1]].into_iter().chain(after)).for_each(|(sum, n)| *sum += n);
+    }
+    assert!(deaths[1..].iter().all(|n| *n > deaths[0]), "{deaths:?}");
 }
 
 /// A server stops while a read waits for a write of its page to the SSD: the read, which has to take its stripes first, is answered.

@@ -294,6 +294,43 @@ fn zones_are_reset_before_they_are_written_again() {
     assert!(resets(&mut *log, 300) > 100);
 }
 
+/// What is durable in the midst of a write, of which nobody knows how far it came, frees no zone that could not be written again without
+/// waiting before; between two writes it does.
+#[test]
+fn what_is_durable_in_the_midst_of_a_write_frees_no_zone() {
+    #[derive(Clone, Copy, PartialEq)]
+    enum Durable {
+        Never,
+        Amid,
+        Between,
+    }
+    let zones = [zones()];
+    let fences = |durable: Durable| {
+        let context = ArrayContext::new(&[Blocks(60 * 64)]).zoned(&zones);
+        let mut log = parse("zone-log").unwrap().build(&context).unwrap().array;
+        let mut fences = Vec::new();
+        for i in 0..400 {
+            let mut plan = start(&mut *log, host(HostOp::Write, i % 8 * 64, 64));
+            while !plan.ops().is_empty() {
+                if durable == Durable::Amid {
+                    log.durable();
+                }
+                fences.push(plan.is_fence());
+                plan = complete(&mut *log, false);
+            }
+            fences.push(plan.is_fence());
+            if durable == Durable::Between {
+                log.durable();
+            }
+        }
+        fences
+    };
+    let never = fences(Durable::Never);
+    assert!(never.contains(&true), "zones are written again");
+    assert_eq!(fences(Durable::Amid), never);
+    assert!(!fences(Durable::Between).contains(&true));
+}
+
 /// Each zone in reserve is one that the host does not see.
 #[test]
 fn zones_in_reserve_are_not_the_hosts() {

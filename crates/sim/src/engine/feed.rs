@@ -141,3 +141,117 @@ fn beyond(row: u64, lba: Lba, blocks: u32, end: u64) -> RunError {
 }
 
 const _: () = assert!(Batch::ROWS.is_multiple_of(CHECK_EVERY));
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use smrlab_trace::Memory;
+    use smrlab_units::ZoneAction;
+    use smrlab_units::rng::Rng;
+
+    const HOST: u64 = 1000;
+
+    /// So many requests of every kind within the host's space; of zones some to its end, of which those from 0 are of all zones.
+    fn records(seed: u64, n: usize) -> Vec<Record> {
+        let mut rng = Rng::new(seed);
+        let mut at = SimTime::ZERO;
+        let mut record = || {
+            at += SimTime(rng.below(3));
+            let zone = HostOp::Zone([ZoneAction::Reset, ZoneAction::Finish][rng.below(2) as usize]);
+            let kinds =
+                [HostOp::Read, HostOp::Write, HostOp::Flush, HostOp::Discard, HostOp::Append, zone, zone];
+            let (kind, lba, blocks) = (rng.below(7) as usize, Lba(rng.below(900)), 1 + rng.below(100) as u32);
+            let lba = if kind > 4 && rng.one_in(2) { Lba(0) } else { lba };
+            let blocks = if kind > 4 && rng.one_in(2) { Record::TO_END } else { blocks };
+            let (op, fua, stream) = (kinds[kind], rng.one_in(2), rng.below(1 << 16) as u16);
+            Record { arrival: at, op, lba, blocks, device: 0, stream, fua }
+        };
+        (0..n).map(|_| record()).collect()
+    }
+
+    fn feed(records: &[Record]) -> Feed {
+        Feed::new(Box::new(Memory::new(records.to_vec())), Steps::default(), Blocks(HOST)).unwrap()
+    }
+
+    /// What the drive gets of each request, in all batches.
+    #[test]
+    fn requests_are_those_of_the_trace() {
+        let all = records(1, Batch::ROWS * 5 / 2);
+        let mut feed = feed(&all);
+        let mut rest = all.iter().enumerate();
+        while feed.next_batch().unwrap() {
+            for i in 0..feed.len() {
+                let (id, r) = rest.next().unwrap();
+                let got = feed.request(i);
+                let to_end = r.blocks == Record::TO_END;
+                let blocks = if to_end { HOST - r.lba.0 } else { r.blocks.into() };
+                assert_eq!((got.id, feed.arrival(i), got.op, got.lba), (id as u64, r.arrival, r.op, r.lba));
+                let how = (got.blocks.0, got.stream, got.fua, got.all_zones);
+                assert_eq!(how, (blocks, r.stream, r.fua, to_end && r.lba.0 == 0), "{r:?}");
+            }
+        }
+        assert!(rest.next().is_none());
+        assert_eq!(feed.digest(), digest(&all));
+    }
+
+    fn digest(records: &[Record]) -> u64 {
+        let mut feed = feed(records);
+        while feed.next_batch().unwrap() {}
+        feed.digest()
+    }
+
+    /// The digest is another with any field of any request changed, with one more or less, and in another order.
+    #[test]
+    fn the_digest_is_of_every_request() {
+        let all = records(2, 60).into_iter().map(|r| Record { blocks: r.blocks.min(99), ..r });
+        let all: Vec<Record> = all.collect();
+        let mut seen =
+            std::collections::BTreeSet::from([digest(&all), digest(&all[1..]), digest(&all[..59])]);
+        for i in 0..60 {
+            let changes: [fn(&mut Record); 6] = [
+                |r| r.arrival += SimTime(1 << 40),
+                |r| r.lba = Lba(r.lba.0 + 1),
+                |r| r.blocks = if r.blocks == 5 { 6 } else { 5 },
+                |r| r.op = if r.op == HostOp::Read { HostOp::Write } else { HostOp::Read },
+                |r| r.stream ^= 1 << 15,
+                |r| r.fua ^= true,
+            ];
+            for change in changes {
+                let mut other = all.clone();
+                change(&mut other[i]);
+                // Times do not fall.
+                (i + 1..60)
+                    .for_each(|later| other[later].arrival = other[later].arrival.max(other[i].arrival));
+                assert!(seen.insert(digest(&other)), "request {i}: {:?}", other[i]);
+            }
+            let mut other = all.clone();
+            let (a, b) = (all[i], all[(i + 7) % 60]);
+            (other[i], other[(i + 7) % 60]) =
+                (Record { arrival: a.arrival, ..b }, Record { arrival: b.arrival, ..a });
+            assert!(seen.insert(digest(&other)), "{i} for another");
+        }
+    }
+
+    /// The first request that ends beyond the space is named; flushes have no place, and commands of zones may go to the end.
+    #[test]
+    fn what_is_beyond_the_space_is_named() {
+        let at = |op, lba, blocks| Record { lba: Lba(lba), blocks, op, ..records(3, 1)[0] };
+        let (to_end, reset) = (Record::TO_END, HostOp::Zone(ZoneAction::Reset));
+        let fits = [
+            at(HostOp::Read, 0, 1000),
+            at(HostOp::Write, 999, 1),
+            at(HostOp::Flush, 5000, 9),
+            at(reset, 999, to_end),
+        ];
+        for beyond in
+            [at(HostOp::Read, 999, 2), at(HostOp::Write, 1000, 1), at(reset, 1000, to_end), at(reset, 999, 2)]
+        {
+            for before in 0..=fits.len() {
+                let all = [&fits[..before], &[beyond], &fits[..]].concat();
+                let said = feed(&all).next_batch().unwrap_err().to_string();
+                assert!(said.contains(&format!("request {} (LBA {}", before + 1, beyond.lba)), "{said}");
+            }
+        }
+        assert!(feed(&fits).next_batch().unwrap());
+    }
+}

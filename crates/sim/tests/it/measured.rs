@@ -262,17 +262,34 @@ fn a_reference_model_is_a_pair_of_files() {
     let folder = std::env::temp_dir().join(format!("smrlab-pair-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     let input = folder.join("w.input.csv");
-    std::fs::write(&input, "time_s,op,lba,blocks\n0,W,0,3\n0,R,3,3\n").unwrap();
+    // Columns are known by their whole names, wherever they stand.
+    std::fs::write(&input, "time_s,op_code,op,lba_end,lba,blocks\n0,R,W,9,0,3\n0,W,R,9,3,3\n").unwrap();
     std::fs::write(
         folder.join("w.latency.csv"),
-        "i,op,rel_ms,rep_ms\n0,W,1.0128,0.0128\n1,R,1.0128,0.0128\n",
+        "i,op,rel_ms_old,rel_ms,rep_ms\n0,W,7,1.0128,0.0128\n1,R,7,2.0128,0.0128\n",
     )
     .unwrap();
     // 3 blocks of 512 B at 120 MB/s, both where the head is.
     let run =
         |reference| validate("cassuto2010-307gb", &input.to_string_lossy(), "cmr", reference).unwrap().0;
     assert_eq!(run(Reference::Repaired)["demerit_ms"], 0.0);
-    assert!((run(Reference::Released)["demerit_ms"].as_f64().unwrap() - 1.0).abs() < 1e-9);
+    // The write is 1 ms off, the read 2 ms.
+    let released = run(Reference::Released);
+    for (part, requests, off) in
+        [(&released["writes"], 1, 1.0), (&released["reads"], 1, 2.0), (&released, 2, 1.5)]
+    {
+        let figure = |name: &str| part[name].as_f64().unwrap();
+        let near = |name: &str, want: f64| assert!((figure(name) - want).abs() < 1e-9, "{name} in {part}");
+        assert_eq!(part["requests"], requests);
+        near("measured_mean_ms", off + 0.0128);
+        near("simulated_mean_ms", 0.0128);
+        near("per_request_mae_ms", off);
+        near("mean_error_percent", -100.0 * off / (off + 0.0128));
+        if requests == 1 {
+            near("demerit_ms", off);
+            near("demerit_percent", 100.0 * off / (off + 0.0128));
+        }
+    }
     std::fs::write(folder.join("w.latency.csv"), "i,op,rel_ms,rep_ms\n0,W,1,1\n").unwrap();
     let e = validate("cassuto2010-307gb", &input.to_string_lossy(), "cmr", Reference::Repaired).unwrap_err();
     assert!(e.to_string().contains("1 answers to the 2 requests"), "{e}");

@@ -132,13 +132,14 @@ fn flushes_and_discards_of_a_trace_are_counted() {
     assert_eq!(of("some", &[&writes[..], &others].concat()), [Some(1), Some(2), Some(3), Some(2)]);
 }
 
-/// Whoever looks on sees all requests done at the end, of one drive and of several.
+/// Whoever looks on sees all requests done at the end, of one drive and of several, of one batch and of several.
 #[test]
 fn progress_counts_every_request() {
-    for more in ["", "array = 'striped,disks=2'"] {
+    for (more, requests) in [("", 2000), ("array = 'striped,disks=2'", 2000), ("", 20_000)] {
         let control = Control::new();
-        run(&spec(&format!("{UNIFORM} layer = 'cmr'\n{more}")), &control, None).unwrap();
-        assert_eq!(control.requests(), 2000, "{more}");
+        let uniform = UNIFORM.replace("2000", &requests.to_string());
+        run(&spec(&format!("{uniform} layer = 'cmr'\n{more}")), &control, None).unwrap();
+        assert_eq!((control.requests(), control.prefills()), (requests, false), "{more}");
     }
 }
 

@@ -58,6 +58,76 @@ fn steps_are_those_of_living_drives() {
     }
 }
 
+/// What living drives have done of steps under way when the server stops, or the power fails, is carried out, and no more of it.
+#[test]
+fn steps_under_way_are_given_up() {
+    for (dead, of) in [(None, [1, 1]), (Some(0), [0, 1]), (Some(1), [1, 0])] {
+        for power_fails in [false, true] {
+            let (mut all, mut told) = (served("mirror,disks=2", &[CLEANS, CLEANS]), Told::default());
+            scatter(&mut all, &mut told);
+            let Ok(_) = all.idle_step(all.now() + SimTime::from_ms(8), &mut told);
+            if let Some(member) = dead {
+                let Ok(()) = all.fail(all.now(), MemberId(member), &mut told);
+            }
+            told.0.clear();
+            if power_fails {
+                let Ok(drives) = all.power_lost(&mut told);
+                assert_eq!(drives.len(), 2);
+            } else {
+                let Ok(()) = all.wind_up(&mut told);
+            }
+            let given_up = |member| {
+                let of = format!("step of {member:?} ");
+                let lines: Vec<_> = told.0.iter().filter(|line| line.starts_with(&of)).collect();
+                assert!(lines.iter().all(|l| !l.contains(": 0 ") && l.ends_with("false")), "{lines:?}");
+                lines.len()
+            };
+            assert_eq!([0, 1].map(|n| given_up(MemberId(n))), of, "{dead:?}: {:?}", told.0);
+        }
+    }
+}
+
+/// Finishing ends a rebuild that has begun, and the comparing of copies and parities after a loss of power.
+#[test]
+fn finishing_ends_rebuilds_and_comparing() {
+    for (text, disks, compares) in [
+        ("mirror,disks=2", 2, true),
+        ("raid5,disks=3,chunk=8blk", 3, true),
+        ("raid6,disks=4,chunk=8blk", 4, true),
+        ("dvs,disks=4,chunk=8blk,segment=4", 4, false),
+        ("full-stripe,disks=4,chunk=8blk,segment=4", 4, false),
+    ] {
+        let (mut all, mut told) = (served(text, &["cmr"; 4][..disks]), Told::default());
+        let Ok(()) = all.recover(&Records::default(), Stop::PowerLost, &mut told);
+        assert_eq!(all.array().unfinished(), compares, "{text}");
+        let Ok(()) = all.finish(&mut told);
+        assert!(!all.array().unfinished(), "{text}");
+        scatter(&mut all, &mut told);
+        let Ok(()) = all.fail(all.now(), MemberId(1), &mut told);
+        let Ok(()) = all.replace(all.now(), MemberId(1), drive("cmr"), &mut told);
+        assert!(all.array().unfinished(), "{text}");
+        let Ok(()) = all.finish(&mut told);
+        assert!(!all.array().unfinished() && all.is_at_rest(), "{text}");
+        assert_eq!(all.array().health(MemberId(1)), Health::Whole, "{text}");
+    }
+}
+
+/// What is prefilled takes no time, and nobody hears of it as done.
+#[test]
+fn what_is_prefilled_is_not_done() {
+    for text in ["mirror,disks=2", "raid5,disks=3,chunk=8blk"] {
+        let layers = ["cmr"; 3];
+        let (mut all, mut told) =
+            (served(text, &layers[..if text.starts_with('m') { 2 } else { 3 }]), Told::default());
+        for id in 0..9 {
+            let r = HostRequest::new(HostOp::Write, Lba(5 * id), Blocks(12)).numbered(id);
+            let Ok(()) = all.instantly(&r, &mut told);
+            assert!(all.next_done().is_none() && all.is_at_rest(), "{text}");
+        }
+        assert_eq!((all.now(), all.in_flight()), (SimTime::ZERO, 0));
+    }
+}
+
 /// A drive that was put in later does no more by itself than those before.
 #[test]
 fn a_fresh_drive_takes_steps_as_the_others() {
