@@ -5,7 +5,7 @@
 use crate::host_aware::{BLOCK, Model, SMALL, build_on, random_command, same_zones};
 use smrlab_drive::{Buffered, Observer, ScheduledDrive, TimedPlan, Wanted, assemble};
 use smrlab_stl::{BuildContext, Dir, Executor, HostBuffer, HostRequest, Plan, Records, Sink as _, Step};
-use smrlab_testkit::{PlainMedium, Rng, promised};
+use smrlab_testkit::{Order, PlainMedium, Rng, promised};
 use smrlab_units::problems::Problems;
 use smrlab_units::{Blocks, HostOp, Lba, SimTime, ZoneAction};
 use std::collections::BTreeMap;
@@ -293,15 +293,6 @@ fn host_aware_zones_behind_schedulers_without_a_cache() {
 /// has others change places.
 #[test]
 fn a_zone_command_waits_for_what_is_in_its_zone() {
-    struct Order(Vec<u64>);
-    impl Observer for Order {
-        type Error = Infallible;
-        fn dispatched(&mut self, _: SimTime, r: &HostRequest, e: &TimedPlan<'_>) -> Result<(), Infallible> {
-            assert_eq!(e.plan.refusal(), None, "{r:?}");
-            self.0.push(r.id);
-            Ok(())
-        }
-    }
     let (mut drive, _) = start("tiny,cache=off", "sptf,depth=8");
     let mut zones = Vec::new();
     drive.drive().layer().zones(Lba(0), &mut |z| {
@@ -309,7 +300,7 @@ fn a_zone_command_waits_for_what_is_in_its_zone() {
         true
     });
     let (near, far) = (zones[2], zones[zones.len() - 3]);
-    let mut order = Order(Vec::new());
+    let mut order = Order::default();
     let sent = [
         HostRequest::new(HostOp::Write, near, Blocks(8)),
         HostRequest::new(HostOp::Write, far + Blocks(8), Blocks(8)),
@@ -319,7 +310,7 @@ fn a_zone_command_waits_for_what_is_in_its_zone() {
         let Ok(_) = drive.submit(SimTime::ZERO, &r.numbered(id), &mut order);
     }
     let Ok(()) = drive.drain(&mut order);
-    let at = |id: u64| order.0.iter().position(|o| *o == id).expect("done");
-    assert!(at(1) < at(0), "others change places: {:?}", order.0);
-    assert!(at(1) < at(2), "{:?}", order.0);
+    let at = |id| order.at(id);
+    assert!(at(1) < at(0), "others change places: {:?}", order.ids());
+    assert!(at(1) < at(2), "{:?}", order.ids());
 }

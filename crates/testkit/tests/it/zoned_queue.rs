@@ -7,7 +7,7 @@ use smrlab_drive::{Buffered, Observer, ScheduledDrive, TimedPlan, Wanted, assemb
 use smrlab_stl::{
     BuildContext, Dir, Executor, HostBuffer, HostRequest, Plan, Records, Sink as _, Step, zones_of,
 };
-use smrlab_testkit::{PlainMedium, Rng, promised};
+use smrlab_testkit::{Order, PlainMedium, Rng, promised};
 use smrlab_units::problems::Problems;
 use smrlab_units::{Blocks, HostOp, Lba, SimTime, ZoneAction};
 use std::collections::BTreeMap;
@@ -356,24 +356,6 @@ fn without_a_cache_nothing_that_was_acknowledged_falls_back() {
     }
 }
 
-/// Notes in which order requests reach the medium.
-struct Order(Vec<u64>);
-
-impl Observer for Order {
-    type Error = Infallible;
-    fn dispatched(&mut self, _: SimTime, r: &HostRequest, e: &TimedPlan<'_>) -> Result<(), Infallible> {
-        assert_eq!(e.plan.refusal(), None, "{r:?}");
-        self.0.push(r.id);
-        Ok(())
-    }
-}
-
-impl Order {
-    fn at(&self, id: u64) -> usize {
-        self.0.iter().position(|o| *o == id).expect("done")
-    }
-}
-
 /// Three writes of one zone far out, and one of a near zone, which came last: that one goes first, and the three keep their order.
 #[test]
 fn other_zones_and_reads_go_past_a_zone_whose_writes_keep_their_order() {
@@ -381,7 +363,7 @@ fn other_zones_and_reads_go_past_a_zone_whose_writes_keep_their_order() {
         Rig { drive: "tiny,cache=off", scheduler: "sptf,depth=8", layer: "zoned,zone=16KiB", ..RIG }.start();
     // Behind the conventional zone.
     let (near, far) = (Lba(64), Lba(32 * 31));
-    let mut order = Order(Vec::new());
+    let mut order = Order::default();
     let mut send = |id: u64, op: HostOp, lba: Lba| {
         let r = HostRequest::new(op, lba, Blocks(8)).numbered(id);
         let Ok(_) = drive.submit(SimTime::ZERO, &r, &mut order);
@@ -393,9 +375,9 @@ fn other_zones_and_reads_go_past_a_zone_whose_writes_keep_their_order() {
     send(5, HostOp::Write, near + Blocks(8));
     let Ok(()) = drive.drain(&mut order);
     let at = |id| order.at(id);
-    assert!(at(1) < at(2) && at(2) < at(3), "{:?}", order.0);
-    assert!(at(0) < at(4) && at(0) < at(5), "{:?}", order.0);
-    assert!(at(4) < at(1) && at(5) < at(1), "{:?}", order.0);
+    assert!(at(1) < at(2) && at(2) < at(3), "{:?}", order.ids());
+    assert!(at(0) < at(4) && at(0) < at(5), "{:?}", order.ids());
+    assert!(at(4) < at(1) && at(5) < at(1), "{:?}", order.ids());
 }
 
 /// A reset of all zones needs no medium, and stays behind a read far out, which came before it: it changes what is read there.
@@ -404,7 +386,7 @@ fn a_reset_of_all_zones_waits_for_a_read_of_each() {
     let (mut drive, _) =
         Rig { drive: "tiny,cache=off", scheduler: "sptf,depth=8", layer: "zoned,zone=16KiB", ..RIG }.start();
     let (near, far) = (Lba(64), Lba(32 * 31));
-    let mut order = Order(Vec::new());
+    let mut order = Order::default();
     let mut all = HostRequest::new(HostOp::Zone(ZoneAction::Reset), Lba(0), Blocks(32 * 32));
     all.all_zones = true;
     let sent = [
@@ -417,5 +399,5 @@ fn a_reset_of_all_zones_waits_for_a_read_of_each() {
         let Ok(_) = drive.submit(SimTime::ZERO, &r.numbered(id), &mut order);
     }
     let Ok(()) = drive.drain(&mut order);
-    assert_eq!(order.at(3), 3, "{:?}", order.0);
+    assert_eq!(order.at(3), 3, "{:?}", order.ids());
 }
