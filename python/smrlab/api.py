@@ -20,6 +20,7 @@ from .outdir import filling, guard
 from .results import Result, Results, run_folder, save_results, save_single, title_of
 from .secret import hidden
 from .simulation import Simulation
+from .text import counted
 from .trace import ArrowStream, Trace, by_labels, labelled, standard_input
 from .urls import is_url
 from .work import Watch, attend, attended
@@ -138,7 +139,7 @@ def compare(
     if not layers:
         raise InputError("compare needs at least one layer")
     if labels is not None and len(labels) != len(layers):
-        raise InputError(f"{len(layers)} layers have {len(labels)} labels: give one for each")
+        raise InputError(f"{counted(len(labels), 'label')} for {counted(len(layers), 'layer')}: give each its own")
     traces = trace_list(trace)
     spec = make_spec(traces, {"drive": drive, **options})
     spec, called = _read_once(spec, _labels(traces))
@@ -155,7 +156,7 @@ def compare(
         ]
         done, interrupted = attend(pieces, executor, watch, prefill_cache)
         if interrupted and not done:
-            raise Interrupted(f"interrupted; none of {len(names)} runs was finished")
+            raise Interrupted(f"interrupted; none of {counted(len(names), 'run')} was finished")
         numbers = [i + 1 for i, _ in done]
         place = _place(out)
         runs = [

@@ -168,8 +168,8 @@ def test_blocks_of_a_layer_are_runs() -> None:
 
 def test_each_layer_has_a_label_or_none_has() -> None:
     """And standard input is read once."""
-    for labels in (["a"], ["a", "b", "c"]):
-        with pytest.raises(InputError, match=f"2 layers have {len(labels)} labels: give one for each"):
+    for labels, told in ((["a"], "1 label"), (["a", "b", "c"], "3 labels")):
+        with pytest.raises(InputError, match=f"{told} for 2 layers: give each its own"):
             api.compare("synth:uniform", layers=["cmr", "rmw"], labels=labels)
     with pytest.raises(InputError, match="standard input can be one trace only"):
         api.compare(["-", "-:spc"], layers=["cmr"])

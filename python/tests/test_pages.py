@@ -82,7 +82,7 @@ def test_the_page_of_a_paper_has_each_figure_with_its_claims(tmp_path: Path) -> 
         # 2 runs; the first one's specification: drive = "tiny" seeds = [1, 2] # n: 1, 2
         {head} A says A 5 ours A t reproduced
         T1 n of 7 0.25 1 10 g smrlab paper run p --quick --figure t specification
-        # 1 runs; the first one's specification: # measured by papers/p/m.py:f on = true of = {{ a = "b" }}
+        # 1 run; the first one's specification: # measured by papers/p/m.py:f on = true of = {{ a = "b" }}
         {head} B says B 5 ours B t not
         Other claims {head} C says C no x 5 ours C t not run""".split()
     ).replace("7 0.25 1 10", "7 0.25 e 10")

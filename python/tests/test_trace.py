@@ -190,7 +190,7 @@ def test_compared_runs_are_called_by_their_labels(smrlab: Invoke, tmp_path: Path
     few, two = "synth:uniform,requests=50", ["cmr", "rmw"]
     both = lab.compare(few, drive="tiny", layers=two, labels=["as sold", "in place"])
     assert [line.split("  ")[0] for line in repr(both).splitlines()[2:]] == ["as sold", "in place"]
-    with pytest.raises(lab.InputError, match="2 layers have 1 labels"):
+    with pytest.raises(lab.InputError, match="1 label for 2 layers"):
         lab.compare(few, drive="tiny", layers=two, labels=["one"])
     given = ("--trace", few, "--drive", "tiny", "--layer", "cmr", "--layer", "cmr")
     done = smrlab(

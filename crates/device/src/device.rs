@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use smrlab_array::ArrayState;
 use smrlab_trace::replace_file;
 use smrlab_units::{
-    BLOCK_BYTES, Blocks, Lba, SimTime, Zone, ZoneAction, ZoneCondition, ZoneLimits, ZoneStatistics,
+    BLOCK_BYTES, Blocks, Lba, SimTime, Zone, ZoneAction, ZoneCondition, ZoneLimits, ZoneStatistics, counted,
 };
 use std::ops::Range;
 use std::sync::Arc;
@@ -157,7 +157,8 @@ impl Device {
     fn blocks_of(&self, offset: u64, len: u64) -> Result<(u64, u64)> {
         let unit = u64::from(self.config.block) - 1;
         if (offset | len) & unit != 0 {
-            let text = format!("{len} bytes at {offset} are not aligned to {} bytes", self.config.block);
+            let text =
+                format!("{} at {offset}: not aligned to {} bytes", counted(len, "byte"), self.config.block);
             return Err(DeviceError::input(text));
         }
         match offset.checked_add(len) {

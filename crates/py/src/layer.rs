@@ -13,7 +13,7 @@ use smrlab_stl::{
     TranslationLayer,
 };
 use smrlab_units::spec::SpecError;
-use smrlab_units::{Blocks, Dir, HostOp, Pba, SimTime};
+use smrlab_units::{Blocks, Dir, HostOp, Pba, SimTime, counted};
 use std::sync::{Arc, Mutex};
 
 /// The medium that a layer is built on.
@@ -71,7 +71,7 @@ impl PlanHandle {
             return Ok(());
         }
         let request = self.request;
-        Err(PyValueError::new_err(format!("{blocks} blocks at {at}: the request has {request}")))
+        Err(PyValueError::new_err(format!("{} at {at}: the request has {request}", counted(blocks, "block"))))
     }
 
     fn check(&self, pba: u64, blocks: u64) -> PyResult<()> {
@@ -80,7 +80,8 @@ impl PlanHandle {
         }
         let medium = self.medium;
         Err(PyValueError::new_err(format!(
-            "{blocks} blocks at PBA {pba} are not on the medium of {medium} blocks"
+            "{} at PBA {pba}: not on the medium of {medium} blocks",
+            counted(blocks, "block")
         )))
     }
 }
@@ -141,7 +142,8 @@ impl PlanHandle {
         if offset.checked_add(blocks).is_none_or(|end| end > self.staged) {
             let staged = self.staged;
             return Err(PyValueError::new_err(format!(
-                "{blocks} blocks at {offset}: only {staged} were staged"
+                "{} at {offset}: only {staged} were staged",
+                counted(blocks, "block")
             )));
         }
         self.steps.push(Step::WriteStaged { cause: self::cause(cause)?, pba, blocks, offset });

@@ -6,7 +6,7 @@ use crate::input::{Input, SAMPLE};
 use crate::raw::open_as;
 use crate::{Batch, Result, TraceError};
 use smrlab_units::spec::Values;
-use smrlab_units::{BLOCK_BYTES, HostOp};
+use smrlab_units::{BLOCK_BYTES, HostOp, counted};
 
 /// The formats that are surest of a sample.
 fn candidates(sample: &Sample<'_>) -> Vec<&'static Format> {
@@ -107,7 +107,9 @@ fn reading(bytes: &[u8], format: &Format) -> Result<String> {
     };
     let mean = blocks as f64 * BLOCK_BYTES as f64 / requests.max(1) as f64;
     Ok(format!(
-        "{requests} requests ({reads} reads) in {seconds:.6} s ({rate}), {:.1} KiB each, up to {:.3} GB",
+        "{} ({}) in {seconds:.6} s ({rate}), {:.1} KiB each, up to {:.3} GB",
+        counted(requests, "request"),
+        counted(reads, "read"),
         mean / 1024.0,
         end as f64 * BLOCK_BYTES as f64 / 1e9,
     ))

@@ -10,6 +10,7 @@ from typing import Any
 
 from .. import _core, keys, summary, text
 from ..results import Result, Results
+from ..text import counted
 from . import console
 
 # Above this share of reads of never-written blocks there is a note.
@@ -124,7 +125,7 @@ def tell_refused(runs: list[tuple[str, dict[str, Any]]]) -> None:
             continue
         by_reason = text.dig(doc, "refusals.by_reason")
         reasons = ", ".join(f"{n:,} {why}" for why, n in by_reason.items())
-        told = f"{name} refused {refused:,} of {doc['requests']:,} requests ({reasons})"
+        told = f"{name} refused {refused:,} of {counted(doc['requests'], 'request')} ({reasons})"
         if by_reason.keys() & _OF_ZONES:
             told += (
                 ": a host-managed drive takes writes at the write pointers of its zones alone. Between an ordinary "

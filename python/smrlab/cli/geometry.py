@@ -9,8 +9,9 @@ from typing import Annotated, Any
 import typer
 from rich.markup import escape
 
-from .. import _core, files, targets, text
+from .. import _core, files, targets
 from ..errors import InputError, Interrupted, MissingError
+from ..text import counted
 from ..work import attended
 from . import console
 from . import options as o
@@ -133,15 +134,15 @@ def _order(order: dict[str, Any]) -> str:
 def _own_cache(doc: dict[str, Any]) -> list[str]:
     lines = [doc["own_cache"]] if "own_cache" in doc else []
     if (cache := doc.get("cache")) and cache["present"]:
-        ahead = text.counted(cache["read_ahead"], "block")
-        lines.append(f"{text.counted(cache['segments'], 'segment')}, reads {ahead} ahead")
+        ahead = counted(cache["read_ahead"], "block")
+        lines.append(f"{counted(cache['segments'], 'segment')}, reads {ahead} ahead")
     return lines
 
 
 def _show(target: str, doc: dict[str, Any]) -> None:
     """The page of an extraction."""
     out = console.out()
-    out.print(f"[bold]{escape(target)}[/bold]: {text.counted(doc['blocks'], 'block')}")
+    out.print(f"[bold]{escape(target)}[/bold]: {counted(doc['blocks'], 'block')}")
     if rpm := doc.get("rpm"):
         out.print(f"rotation       {_measured(rpm, 3, 'rpm')}")
     if skew := doc.get("skew"):
@@ -169,8 +170,9 @@ def _show(target: str, doc: dict[str, Any]) -> None:
     if not (q := doc["quality"])["requests"]:
         return
     out.print(
-        f"{q['requests']:,} requests in {q['seconds']:.0f} s of the drive's time; noise {q['noise_ns'] / 1e3:.1f} us; "
-        f"{q['outliers']} outliers left out, {q['cache_hits']} answers from its cache repeated"
+        f"{counted(q['requests'], 'request')} in {q['seconds']:.0f} s of the drive's time; "
+        f"noise {q['noise_ns'] / 1e3:.1f} us; {q['outliers']} outliers left out, "
+        f"{q['cache_hits']} answers from its cache repeated"
     )
 
 
@@ -226,7 +228,7 @@ def fit(
         console.print_json({"drive": str(out), "zones": doc["runs"], "notes": doc["notes"]})
         return
     page = console.out()
-    page.print(f"{escape(str(out))}: {len(doc['runs'])} zones; figures {escape(str(stem))}-*.svg")
+    page.print(f"{escape(str(out))}: {counted(len(doc['runs']), 'zone')}; figures {escape(str(stem))}-*.svg")
     for note in doc["notes"]:
         page.print(f"note: {escape(note)}")
     page.print(f"next: smrlab run --drive {escape(str(out))} --layer cmr --trace synth:uniform")

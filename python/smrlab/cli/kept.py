@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from ..devices import Device
+from ..text import counted
 from . import console
 from . import options as o
 
@@ -16,7 +17,7 @@ def state(name: o.DeviceName, out: Annotated[Path, typer.Option("--out", help="T
     """Write the state."""
     doc = Device.named(name).ask("state", path=str(out.absolute()))
     over = f"{doc['array']} over {doc['disks']} of " if "array" in doc else ""
-    console.note(f"{out}: {over}{doc['layer']} on {doc['drive']}, {doc['records']:,} records")
+    console.note(f"{out}: {over}{doc['layer']} on {doc['drive']}, {counted(doc['records'], 'record')}")
 
 
 def snapshot(name: o.DeviceName, label: Annotated[str, typer.Argument(help="The snapshot's label.")]) -> None:

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from ..errors import CheckFailed
+from ..text import counted
 from . import complete, console
 from . import options as o
 
@@ -50,7 +51,7 @@ def list_papers(as_json: o.JsonOption = False) -> None:
         return
     for row in rows:
         told = ", ".join(f"{n} {verdict}" for verdict, n in row["verdicts"].items())
-        text = f"{row['title']} ({row['claims']} claims; on record at full scale: {told or 'none'})"
+        text = f"{row['title']} ({counted(row['claims'], 'claim')}; on record at full scale: {told or 'none'})"
         console.out().print(f"[bold]{row['id']}[/bold]  {text}", highlight=False)
 
 

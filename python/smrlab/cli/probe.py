@@ -150,4 +150,4 @@ def _show(target: str, doc: dict[str, Any]) -> None:
     for e in doc["evidence"]:
         out.print(f"  {escape(e['test'])}: {escape(e['did'])}. {escape(e['saw'])}.")
     q = doc["quality"]
-    out.print(f"{q['requests']:,} requests in {q['seconds'] / 3600:.2f} h of the drive's time")
+    out.print(f"{text.counted(q['requests'], 'request')} in {q['seconds'] / 3600:.2f} h of the drive's time")

@@ -7,6 +7,7 @@ from typing import Any
 
 from .. import text
 from ..sweeps import Progress
+from ..text import counted
 
 
 def line(progress: Progress) -> str:
@@ -33,7 +34,8 @@ def span(seconds: float) -> str:
 
 def plan(document: Mapping[str, Any]) -> Iterator[str]:
     """A plan as lines."""
-    yield f"{document['runs']} runs, {document['done']} of them there; {document['requests']:,} requests"
+    runs, requests = counted(document["runs"], "run"), counted(document["requests"], "request")
+    yield f"{runs}, {document['done']:,} of them there; {requests}"
     yield f"processor time   {span(document['cpu_s'])} (by {document['basis']})"
     yield f"memory a run     {text.size(document['memory_bytes_a_run'])} at most, by estimate"
     yield (
@@ -47,7 +49,7 @@ def plan(document: Mapping[str, Any]) -> Iterator[str]:
 def status(document: Mapping[str, Any]) -> Iterator[str]:
     """A status as lines."""
     yield (
-        f"{document['runs']} runs: {document['done']} done, {len(document['running'])} running, "
+        f"{counted(document['runs'], 'run')}: {document['done']} done, {len(document['running'])} running, "
         f"{document['failed']} failed, {document['left']} left"
     )
     if "left_s" in document:

@@ -9,6 +9,7 @@ import typer
 import typer.core
 
 from ..errors import CheckFailed, InputError, Interrupted
+from ..text import counted
 from . import console
 from . import options as o
 
@@ -88,7 +89,7 @@ def run(
     if outcome.note:
         console.note(outcome.note)
     console.note(
-        f"{outcome.points} points: {outcome.finished} run, {outcome.reused} kept from before, "
+        f"{counted(outcome.points, 'point')}: {outcome.finished} run, {outcome.reused} kept from before, "
         f"{len(outcome.failed)} failed; table: {store}/results.parquet"
     )
     if as_json:

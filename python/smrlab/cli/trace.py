@@ -10,6 +10,7 @@ import typer
 from typer.core import TyperCommand
 
 from ..errors import InputError
+from ..text import counted
 from . import console
 from . import options as o
 
@@ -85,7 +86,7 @@ def _write(spec: dict[str, Any], out: Path) -> None:
         raise InputError(f"{out} is the trace itself: choose another --out")
     with console.progress() as watch:
         done = attended(lambda control: _core.trace_write(json.dumps(spec), str(out), control), str(out), watch)
-    console.note(f"{out}: {done:,} requests")
+    console.note(f"{out}: {counted(done, 'request')}")
 
 
 @app.command(

@@ -10,6 +10,7 @@ import typer
 
 from .. import _core, files, outdir
 from ..errors import InputError
+from ..text import counted
 from . import complete, console
 from . import options as o
 from .console import escape
@@ -103,12 +104,12 @@ def _fit(drive: str, trace: str, reference: str, to: Path, as_json: bool) -> Non
             far = f"{change['from_cylinders']} to {last}" if last else f"{change['from_cylinders']} and more"
             error, number = change["standard_error_ms"], change["requests"]
             what = f"seeks of {change['seeks_of']} over {far} cylinders: {change['ms']:+.2f} ms"
-            what += f" (± {error:.2f}, {number} requests)"
+            what += f" (± {error:.2f}, {counted(number, 'request')})"
         console.out().print(f"fitted: {escape(what)}")
     table = console.table("", ["demerit, ms", "before", "after"])
     for name, half in zip(("first half, fitted to", "second half, judged on"), doc["halves"], strict=True):
         table.add_row(name, _cell(half["before_ms"]), _cell(half["after_ms"]))
-    console.out().print(f"[bold]{escape(str(to))}[/bold]: {doc['fitted']} figures fitted", table)
+    console.out().print(f"[bold]{escape(str(to))}[/bold]: {counted(doc['fitted'], 'figure')} fitted", table)
 
 
 def _cell(value: Any) -> str:

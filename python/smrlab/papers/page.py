@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ..files import write_whole
+from ..text import counted
 from .claims import ORDER, Verdict
 from .figures import draw, tabulate
 from .paper import Experiment, Figure, Paper, Table
@@ -69,7 +70,7 @@ def _toml(value: Any) -> str:
 def _how(found: Reproduction, experiment: Experiment, part: str) -> str:
     """The command and the specification of an experiment: the first run's, and what is varied."""
     runs = found.experiments[experiment.id]
-    lines = [f"# {len(runs)} runs; the first one's specification:"]
+    lines = [f"# {counted(len(runs), 'run')}; the first one's specification:"]
     if experiment.measure:
         lines.append(f"# measured by papers/{found.paper.id}/{experiment.measure}")
     lines += [f"{key} = {_toml(value)}" for key, value in found.specs[experiment.id].items()]

@@ -14,6 +14,7 @@ from typing import Any
 
 from smrlab import keys, plain
 from smrlab.errors import InputError
+from smrlab.text import counted
 
 from .quantity import order
 from .run import INDEX
@@ -150,7 +151,8 @@ def picture(found: Mapping[str, Any]) -> bytes:
 
 def page(document: Mapping[str, Any]) -> str:
     """The page as text."""
-    lines = ["# What mattered", "", f"{document['runs']} runs. The share is what a setting explains of a metric by"]
+    runs = counted(document["runs"], "run")
+    lines = ["# What mattered", "", f"{runs}. The share is what a setting explains of a metric by"]
     lines += ["itself; what the shares leave of 100 % is settings together, and chance. Settings that change"]
     lines += ["together have each other's share, too.", ""]
     for one in document["metrics"]:

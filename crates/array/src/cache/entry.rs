@@ -3,7 +3,7 @@
 use super::{Cached, Settings, destage_policies, pages, read_policies};
 use crate::{Array, ArrayContext, MemberId, Ssd};
 use smrlab_units::spec::{SpecError, Values};
-use smrlab_units::{BLOCK_BYTES, Blocks};
+use smrlab_units::{BLOCK_BYTES, Blocks, counted};
 
 /// How large a cache is asked for.
 pub(crate) fn asked(values: &Values, key: &str, host: Blocks) -> Blocks {
@@ -48,7 +48,9 @@ pub(crate) fn before(
     }
     let (read, write) = (asked(values, "ssd_read", host).0 / page, asked(values, "ssd_write", host).0 / page);
     if read + write == 0 {
-        return Err(values.bad("ssd_write", format!("a cache of at least a page of {page} blocks")));
+        return Err(
+            values.bad("ssd_write", format!("a cache of at least a page of {}", counted(page, "block")))
+        );
     }
     let (high, low) = (values.share("ssd_high"), values.share("ssd_low"));
     if low > high {

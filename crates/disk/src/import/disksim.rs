@@ -10,7 +10,7 @@ use crate::mechanics::{Distance, MechanicsSpec, Model, SeekCurve};
 use crate::model::{
     BandDefaults, BufferSpec, ControllerSpec, DriveModel, DriveSpec, ReadAhead, WriteBack, write,
 };
-use smrlab_units::{Blocks, SimTime};
+use smrlab_units::{Blocks, SimTime, counted};
 
 /// Reads `name` and the files that it names with `read`, and makes a drive file of them.
 ///
@@ -64,11 +64,11 @@ pub fn disksim(name: &str, read: &dyn Fn(&str) -> Result<String, String>) -> Res
         left_out.push(format!("Block count = {told}: the zones give {blocks}"));
     }
     let summary = format!(
-        "{:.2} GB, {} rpm, {} surfaces, {} zones; with its buffer and bus",
+        "{:.2} GB, {} rpm, {}, {}; with its buffer and bus",
         blocks.bytes() as f64 / 1e9,
         spec.mechanics.rpm,
-        spec.geometry.surfaces,
-        spec.geometry.zones.len()
+        counted(spec.geometry.surfaces.into(), "surface"),
+        counted(spec.geometry.zones.len() as u64, "zone")
     );
     let bus = spec.controller.map_or([SimTime::ZERO; 2], |c| c.bus);
     for (time, what) in bus.iter().zip(["reads", "writes"]).filter(|(time, _)| time.0 == 0) {

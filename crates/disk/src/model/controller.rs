@@ -3,7 +3,7 @@
 use super::form::{COUNT, Form, LENGTH, SHARE, TIME, count32};
 use crate::Result;
 use smrlab_units::problems::Problems;
-use smrlab_units::{SimTime, named};
+use smrlab_units::{SimTime, counted, named};
 
 named! {
     /// How far a drive reads on after a read.
@@ -160,7 +160,7 @@ impl ControllerSpec {
         let kib = |blocks: u32| f64::from(blocks) / 2.0;
         out.push(match b.segments {
             0 => ("cache", "off".to_owned()),
-            n => ("cache", format!("{n} segments of {} KiB", kib(b.segment_blocks))),
+            n => ("cache", format!("{} of {} KiB", counted(n.into(), "segment"), kib(b.segment_blocks))),
         });
         if b.segments > 0 {
             let most = format!(", {} KiB at most", kib(b.read_ahead_blocks));

@@ -76,11 +76,11 @@ fn summary(drive: &DriveModel) -> String {
     let units = [(1e12, "TB"), (1e9, "GB"), (1e6, "MB")];
     let (size, unit) = units.into_iter().find(|(size, _)| bytes >= *size).unwrap_or((1e3, "kB"));
     format!(
-        "{} {unit}, {} rpm, {}, {} zones from {:.0} to {:.0} MB/s, head width {}",
+        "{} {unit}, {} rpm, {}, {} from {:.0} to {:.0} MB/s, head width {}",
         (bytes / size * 1e3).round() / 1e3,
         drive.spec().mechanics.rpm,
         counted(surfaces.into(), "surface"),
-        zones.len(),
+        counted(zones.len() as u64, "zone"),
         rate(zones.first()),
         rate(zones.last()),
         drive.head_width()

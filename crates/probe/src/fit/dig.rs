@@ -36,7 +36,7 @@ pub fn parse(text: &str) -> Result<Vec<Track>> {
         out.push(Track { number: n as u64, sectors: sectors as u64, us });
     }
     if out.len() < 8 {
-        return Err(ProbeError::Input(format!("{} tracks are too few to fit: at least 8", out.len())));
+        return Err(ProbeError::Input(format!("too few tracks to fit, {}: at least 8", out.len())));
     }
     out.sort_unstable_by_key(|t| t.number);
     Ok(out)

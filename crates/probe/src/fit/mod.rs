@@ -12,7 +12,7 @@ use crate::geometry::{Extraction, Order, Skews, Zone};
 use crate::{ProbeError, Result};
 use smrlab_disk::geometry::{Layout, REVOLUTION, Toward, ZoneSpec};
 use smrlab_disk::{DRIVES, DriveSpec, Interference, PhysicalProfile, SeekCurve};
-use smrlab_units::SimTime;
+use smrlab_units::{SimTime, counted};
 
 /// A drive made of measurements, and where its numbers come from.
 #[derive(Clone, Debug)]
@@ -65,8 +65,8 @@ pub fn from_extraction(e: &Extraction, name: &str) -> Result<Fitted> {
             "the extraction is not complete: run 'smrlab geometry extract' again".to_owned(),
         ));
     };
-    let summary =
-        format!("{} blocks, {:.0} rpm, {} zones, measured from outside", e.blocks, rpm.value, e.zones.len());
+    let zones = counted(e.zones.len() as u64, "zone");
+    let summary = format!("{} blocks, {:.0} rpm, {zones}, measured from outside", e.blocks, rpm.value);
     let mut out = Fitted::new(name, summary, "smrlab geometry extract".to_owned());
     out.spec.mechanics.rpm = rpm.value.round() as u32;
     out.because("mechanics.rpm", "measured", format!("{:.4} +- {:.1e}", rpm.value, rpm.spread));
@@ -239,7 +239,8 @@ pub fn from_dig(
     let blocks: u64 = tracks.iter().map(|t| t.sectors).sum();
     let paper = zoning::paper(tracks, how, blocks);
     let runs = if by_paper { paper.1.clone() } else { change_points(tracks) };
-    let summary = format!("{} tracks, {speed:.0} rpm, {} zones, from a DIG text", tracks.len(), runs.len());
+    let zones = counted(runs.len() as u64, "zone");
+    let summary = format!("{} tracks, {speed:.0} rpm, {zones}, from a DIG text", tracks.len());
     let mut out = Fitted::new(name, summary, "the text form of Pitchumani et al. 2012, section 6".to_owned());
     let g = &mut out.spec.geometry;
     (g.surfaces, g.layout, g.toward) = (1, Layout::Surface, Toward::Inner);

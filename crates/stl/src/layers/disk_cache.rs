@@ -21,7 +21,7 @@ use set::{Homes, Set};
 use smrlab_blockmap::{BlockSet, Hints, prefetch};
 use smrlab_disk::{BandId, Bands};
 use smrlab_units::reciprocal::Reciprocal;
-use smrlab_units::{Blocks, Dir, HostOp, Lba, Pba, SimTime, counters};
+use smrlab_units::{Blocks, Dir, HostOp, Lba, Pba, SimTime, counted, counters};
 use std::ops::Range;
 
 /// Where the cache bands lie among the native bands.
@@ -174,7 +174,7 @@ impl DiskCache {
         let bands = starts.len() as u64 - u64::from(options.journal);
         let g = options.granularity;
         if !band.is_multiple_of(g) {
-            return Err(format!("bands of {band} blocks are no multiple of granularity={g}"));
+            return Err(format!("bands of {} are no multiple of granularity={g}", counted(band, "block")));
         }
         let shares = Shares::of(bands, options.cache).ok_or_else(|| {
             format!("{bands} bands leave no native band beside the cache: use smaller bands or less cache")

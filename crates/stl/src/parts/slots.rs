@@ -45,8 +45,8 @@ impl Slots {
             }
             if slots == 0 {
                 return Err(format!(
-                    "a band of {blocks} blocks holds no unit of {unit} blocks: use a smaller granularity= or a larger \
-                     band="
+                    "a band of {} holds no unit of {unit} blocks: use a smaller granularity= or a larger band=",
+                    counted(blocks, "block")
                 ));
             }
             first.push(end as u32);

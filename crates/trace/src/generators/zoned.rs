@@ -43,7 +43,7 @@ pub(super) const GENERATOR: Generator = Generator {
         let from = v.size("from", whole).0.next_multiple_of(zone);
         let zones = common.span.saturating_sub(from) / zone;
         if zones < writers {
-            return Err(v.bad("writers", format!("no more than the {zones} zones behind from= in the span")));
+            return Err(v.bad("writers", format!("at most {zones}, the zones behind from= in the span")));
         }
         let writers =
             (0..writers).map(|w| Writer { zone: w, written: 0, again: false, reset: false }).collect();

@@ -99,7 +99,7 @@ impl Layout {
         largest.sort_by_key(|&i| (u64::MAX - all[i].blocks, i));
         let count = all.len();
         let few =
-            || format!("{count} bands are too few: a log of at least 3, two scratch bands and a native one");
+            || format!("too few bands, {count}: a log of at least 3, two scratch bands and a native one");
         let [a, b] = *largest.get(..2).ok_or_else(few)? else { return Err(few()) };
         let scratch = [all[a.min(b)], all[a.max(b)]];
         all.remove(a.max(b));
