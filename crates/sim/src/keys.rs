@@ -162,7 +162,8 @@ pub const KEYS: &[Key] = &[
     key("offered_load", "offered load", "", "work that the trace asks for, of what the drive can do: above 1 it cannot keep up, and \
          response times grow with the length of the trace")
         .also(&["load"])
-        .is("busy time without background work / (last arrival - first arrival)"),
+        .is("busy time without work in idle time and rebuilding / (last arrival - first arrival); of an array that of its \
+             busiest drive"),
     key("overload.offered_iops", "offered IOPS", "requests/s", "requests that the trace sends a second"),
     key("overload.capacity_iops", "sustained IOPS", "requests/s", "requests that the drive could serve a second"),
     key("overload.suggested_scale_time", "suggested --scale-time", "", "a --scale-time that brings the load to 0.7"),

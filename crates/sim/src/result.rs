@@ -264,7 +264,7 @@ fn load(m: &Metrics, facts: &Facts) -> Json {
         return Json::new();
     }
     let span = m.last_arrival.since(m.first_arrival.unwrap_or_default());
-    let work = facts.work_ns.unwrap_or(m.busy_ns - m.background.ns);
+    let work = facts.work_ns.unwrap_or(m.work_ns());
     let offered = per(work, span.0).filter(|_| m.completed() >= 2);
     let overload = |offered: f64| {
         json!({

@@ -229,7 +229,7 @@ impl<const EXTRAS: bool, V: Runs<EXTRAS>> Rig<V, EXTRAS> {
                 buffer: facts.iter().filter_map(|f| f.buffer).reduce(Counters::add),
                 map_bytes: array.array().map_bytes() + facts.iter().map(|f| f.map_bytes).sum::<u64>(),
                 background: facts.iter().any(|f| f.background),
-                work_ns: members.iter().map(|m| m.busy_ns - m.background.ns).max(),
+                work_ns: members.iter().map(Metrics::work_ns).max(),
                 ..Facts::default()
             },
         };

@@ -97,6 +97,12 @@ impl Metrics {
         self.media.iter().fold(Tally::default(), |sum, t| sum + t[dir as usize])
     }
 
+    /// Time that was worked for what the host asked: neither in idle time nor to rebuild a drive.
+    pub fn work_ns(&self) -> u64 {
+        let [read, write] = self.of_cause(Cause::Rebuild);
+        self.busy_ns - self.background.ns - read.ns - write.ns
+    }
+
     /// Both directions of a cause.
     pub fn of_cause(&self, cause: Cause) -> [Tally; 2] {
         self.media[cause as usize]

@@ -171,6 +171,20 @@ fn two_dead_drives_are_served_around_and_rebuilt() {
     }
 }
 
+/// The trace did not ask for a rebuild: 600 requests, 20 ms apart, are as much of a load with it.
+#[test]
+fn a_rebuild_is_no_load() {
+    let r = go("mirror,disks=2,fail=0@1s,replace=1s", "cmr", MIXED, "");
+    let members = r["members"].as_array().unwrap();
+    let took = |cause: &'static str| {
+        members.iter().map(move |m| number(m, &format!("/time_by_cause_s/{cause}")))
+    };
+    assert!(took("rebuild").sum::<f64>() > 1.0);
+    let busiest = took("host").reduce(f64::max).unwrap();
+    assert!((number(&r, "/offered_load") * 599.0 * 0.02 - busiest).abs() < 1e-6, "{busiest}");
+    assert!(members.iter().all(|m| number(m, "/offered_load") < 1.0));
+}
+
 #[test]
 fn a_dead_drive_is_served_around_and_rebuilt() {
     let healthy = go("raid5,disks=5,chunk=4blk", "cmr", MIXED, "arrivals = 'closed'\n");
