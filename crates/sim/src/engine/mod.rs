@@ -133,15 +133,10 @@ where
     let mut steps = 0usize;
     loop {
         sender.in_time()?;
-        let (next, full) = (sender.next(trace), !volume.has_room());
-        let until = next.filter(|_| !full);
+        let full = !volume.has_room();
+        let until = sender.next(trace).filter(|_| !full);
         match (volume.step(until, observer, &mut |ack| sender.acknowledged(ack))?, until) {
-            (Some(at), _) if full => {
-                sender.room_since = at;
-                if next.is_some_and(|next| next <= at) {
-                    sender.backlog.overlooked();
-                }
-            }
+            (Some(at), _) if full => sender.room_since = at,
             (Some(_), _) => {}
             (None, Some(at)) => return Ok(at),
             (None, None) => {

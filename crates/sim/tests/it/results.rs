@@ -219,6 +219,18 @@ fn an_estimated_backlog_says_so() {
     assert!(!exact(6000).0);
 }
 
+/// What waits outside of a full queue is in the backlog.
+#[test]
+fn a_backlog_reaches_beyond_the_queue() {
+    let trace = "synth:uniform,requests=30,size=512B,interarrival=0";
+    for scheduler in ["fcfs", "sptf,depth=8", "sstf,depth=1"] {
+        let setup = format!("{TINY} layer = 'cmr'\nscheduler = '{scheduler}'\nwindow = '10s'");
+        let r = done(trace, &setup);
+        assert_eq!(r.json["backlog_exact"], true, "{scheduler}");
+        assert_eq!(number(&r, "/backlog_max"), 30.0, "{scheduler}");
+    }
+}
+
 /// A raw disk with bands refuses what is not wholly within one, and does nothing for it.
 #[test]
 fn raw_bands_refuse_their_guards() {
