@@ -41,6 +41,19 @@ fn full_stripes_cost_what_the_live_share_says() {
     }
 }
 
+/// What a prefill wrote is live at the end, too: all chunks of a full array, whatever is written over them.
+#[test]
+fn chunks_of_a_prefill_are_live_at_the_end() {
+    let text = format!(
+        "drive = 'tiny'\nlayer = 'cmr'\narray = '{}'\nprefill = '100%'\n\
+         trace = 'synth:uniform,requests=3,size=2blk,align=2blk,write=100%'\n",
+        dvs(0.5)
+    );
+    let r = run(&Spec::from_toml(&text).unwrap(), &Control::new(), None).unwrap().json;
+    let host_blocks = r["space"]["host_blocks"].as_u64().unwrap();
+    assert_eq!(r["array"]["used_chunks"], host_blocks / 2);
+}
+
 /// Single chunks: RAID-5 takes two reads and two writes; DVS two writes and what collection costs, 2 + 3.6 rho / (1 - rho),
 /// less where rho is below 0.357 and more above.
 #[test]

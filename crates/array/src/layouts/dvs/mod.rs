@@ -411,7 +411,7 @@ impl Array for Dvs {
         if self.options.journal {
             out.count("chunks_journalled", c.journalled);
         }
-        out.count("used_chunks", self.groups.iter().map(|(_, g)| g.live_chunks()).sum());
+        out.level("used_chunks", self.groups.iter().map(|(_, g)| g.live_chunks()).sum());
         self.disks.counters(out);
     }
 }
