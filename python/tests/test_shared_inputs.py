@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import stat
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -15,9 +16,9 @@ import fsspec
 import pytest
 
 import smrlab as lab
-from smrlab import Trace, urls
+from smrlab import Trace, _core, urls
 from smrlab.cli import console
-from smrlab.sweeps import identity, inputs, machine
+from smrlab.sweeps import identity, inputs, machine, task
 from smrlab.sweeps import run as running
 from smrlab.sweeps.store import Store
 from smrlab.work import Job
@@ -65,6 +66,20 @@ def test_a_trace_in_a_store_is_the_same_as_in_a_file(kept: Path, tmp_path: Path)
     notes = [machine.noted(kept / name) or {} for name in made]
     assert all(note["bytes"] == sum(f.stat().st_size for f in (kept / name).iterdir() if f.name != "note.json")
                for note, name in zip(notes, made, strict=True))  # fmt: skip
+
+
+def test_a_state_is_told_by_where_it_is_kept(kept: Path, tmp_path: Path) -> None:
+    """Not by the copy that a run on another machine begins from, which nobody else of that machine reads."""
+    spec: dict[str, Any] = {"drive": "tiny", "layer": "rmw,band=2", "trace": ["synth:uniform,requests=40"]}
+    name, store = str(tmp_path / "aged.state"), Store(tmp_path / "study")
+    lab.run(**spec, save_state=name)
+    state = inputs.state_of({"from_state": name}, identity.Digests(store), store)
+    assert state is not None
+    (tmp_path / "aged.state").write_bytes(b"another by now")
+    told = task.Task("a", "t", {**spec, "from_state": name}, store, "me", state=state)(_core.Control())
+    assert told.document is not None, told.fault
+    assert told.document["spec"]["from_state"] == name
+    assert stat.S_IMODE(kept.stat().st_mode) == 0o700
 
 
 def test_what_a_store_holds_is_read_again_where_it_changed(kept: Path, tmp_path: Path) -> None:

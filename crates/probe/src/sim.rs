@@ -106,6 +106,19 @@ mod tests {
         assert_eq!(split("a/b.toml,k=2/static-1234"), ("a/b.toml,k=2", "static-1234"));
     }
 
+    /// A zoned drive's refusal is an answer: nothing is gone, and no time has passed.
+    #[test]
+    fn what_the_drive_refuses_is_said() {
+        let mut t =
+            open("tiny/zoned,conventional=0%,zone=64KiB,capacity=48KiB", |_| Err(String::new())).unwrap();
+        t.access(Dir::Write, Lba(0), Blocks(8)).unwrap();
+        let before = t.now;
+        let e = t.access(Dir::Write, Lba(64), Blocks(8)).unwrap_err();
+        assert_eq!((&*e.what, e.gone, t.now), ("the drive refuses a write at LBA 64", false, before));
+        t.access(Dir::Write, Lba(8), Blocks(8)).unwrap();
+        assert!(t.now > before);
+    }
+
     #[test]
     fn the_clock_is_the_drives() {
         let mut t = open("tiny", |_| Err(String::new())).unwrap();

@@ -95,3 +95,29 @@ fn known(name: &str) -> Result<&'static Format> {
         SpecError::unknown("trace format", name, FORMATS.iter().map(|f| f.name), aliases).into()
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A colon stands before a format, a port, or within a name.
+    #[test]
+    fn a_format_is_told_from_other_colons() {
+        for (text, parts) in [
+            ("http://h:8080/a.csv", ("http://h:8080/a.csv", "")),
+            ("http://h:8080/a.csv:spc,k=v:w", ("http://h:8080/a.csv", "spc,k=v:w")),
+            ("s3://b/k:7", ("s3://b/k:7", "")),
+            ("s3://b/k:disksim", ("s3://b/k", "disksim")),
+            ("nowhere/a:b", ("nowhere/a:b", "")),
+            ("nowhere/a:auto", ("nowhere/a", "auto")),
+            ("-:", ("-", "")),
+            ("/:csv,columns=time:ms;op", ("/", "csv,columns=time:ms;op")),
+        ] {
+            assert_eq!(split_target(text).unwrap(), parts);
+        }
+        for text in ["s3://b/k:disksym", "nowhere/*:disksym", "-:disksym", "/:disksym"] {
+            let e = split_target(text).unwrap_err().to_string();
+            assert!(e.contains("disksim"), "{e}");
+        }
+    }
+}

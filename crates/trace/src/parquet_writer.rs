@@ -288,3 +288,37 @@ pub fn convert(
     }
     writer.finish(|d| source.device_name(d))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a file says of itself, and how each packing packs.
+    #[test]
+    fn a_file_says_what_it_is_and_where_it_is_from() {
+        for (packing, packed, delta) in [
+            (Packing::Plain, "UNCOMPRESSED", false),
+            (Packing::PlainLz4, "LZ4_RAW", false),
+            (Packing::PlainZstd, "ZSTD", false),
+            (Packing::Delta, "UNCOMPRESSED", true),
+            (Packing::DeltaZstd, "ZSTD", true),
+        ] {
+            let p = properties("a.csv of somebody", packing);
+            let said: Vec<_> = p.key_value_metadata().unwrap().iter().map(|kv| kv.value.as_deref()).collect();
+            assert_eq!(said[1..], [Some("arrival_ns"), Some("a.csv of somebody")]);
+            for name in COLUMNS {
+                let path = ColumnPath::from(name);
+                assert!(format!("{:?}", p.compression(&path)).starts_with(packed), "{packing:?} {name}");
+                let few = ["op", "blocks", "device", "stream"].contains(&name);
+                assert_eq!(p.dictionary_enabled(&path), few, "{name}");
+                let encoding = match (name, delta) {
+                    _ if few => None,
+                    ("fua", true) => Some(Encoding::RLE),
+                    (_, true) => Some(Encoding::DELTA_BINARY_PACKED),
+                    (_, false) => Some(Encoding::PLAIN),
+                };
+                assert_eq!(p.encoding(&path), encoding, "{packing:?} {name}");
+            }
+        }
+    }
+}

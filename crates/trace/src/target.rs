@@ -101,5 +101,9 @@ mod tests {
         let mut names = ["t.10", "t.9", "s.99", "t.9.b", "t", "ca", "c11"];
         names.sort_by_cached_key(|n| by_numbers(n));
         assert_eq!(names, ["c11", "ca", "s.99", "t", "t.9", "t.9.b", "t.10"]);
+        // Behind a number letters are together again.
+        let mut names = ["a1bb", "a1b2", "a1b10", "a01b"];
+        names.sort_by_cached_key(|n| by_numbers(n));
+        assert_eq!(names, ["a01b", "a1b2", "a1b10", "a1bb"]);
     }
 }

@@ -226,3 +226,36 @@ fn a_text_that_is_none_is_refused_with_its_line() {
     let tracks = dig::parse("7 8 1\n6 8 1\n0 9 1\n5 8 1\n4 8 1\n3 8 1\n2 8 1\n1 8 1\n").unwrap();
     assert!(tracks.iter().map(|t| t.number).eq(0..8) && tracks[0].sectors == 9);
 }
+
+/// Tracks of each zone that a surface passes: all of a cylinder together, or one surface's share from the outside on.
+#[test]
+fn zones_of_a_surface_are_its_share_of_the_tracks() {
+    let zone = |tracks| Zone {
+        first_lba: 0,
+        blocks: tracks * 100,
+        first_track: 0,
+        tracks,
+        usable: 100,
+        sectors: 100,
+        sectors_exact: 100.0,
+        slips: 0,
+        jump: 0.0,
+    };
+    let shares = |tracks: &[u64], order| {
+        let zones: Vec<Zone> = tracks.iter().map(|n| zone(*n)).collect();
+        passes(&zones, order).iter().map(|(z, n)| (z.tracks, *n)).collect::<Vec<_>>()
+    };
+    for order in [Order::Cylinder { surfaces: 4 }, Order::Hybrid { surfaces: 4, group_cylinders: 9 }] {
+        assert_eq!(
+            shares(&[8, 9, 3, 4], order),
+            [(8, 2), (9, 3), (3, 1), (4, 1)],
+            "a broken cylinder is one"
+        );
+    }
+    assert_eq!(shares(&[8, 9], Order::Cylinder { surfaces: 0 }), [(8, 8), (9, 9)]);
+    let surface = |surfaces| Order::Surface { surfaces };
+    assert_eq!(shares(&[5, 3, 3, 5], surface(2)), [(5, 5), (3, 3)]);
+    assert_eq!(shares(&[5, 6, 6, 4], surface(3)), [(5, 5), (6, 2)]);
+    assert_eq!(shares(&[30, 1], surface(3)), [(30, 10)]);
+    assert_eq!(shares(&[7, 2], surface(1)), [(7, 7), (2, 2)]);
+}

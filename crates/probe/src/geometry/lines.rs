@@ -391,6 +391,27 @@ mod tests {
         assert!((vernier(&misled).unwrap() - 0.001).abs() < 3e-6, "two of ten were misled");
     }
 
+    /// Sixteen tracks of a drive's last zone are enough to count their blocks, fewer are not.
+    #[test]
+    fn few_tracks_are_counted_where_there_are_sixteen() {
+        use crate::Quiet;
+        use crate::fakes::{Fake, TURN, passes};
+        let run = TrackStretch { first: 0, usable: 100, skew: 0.002 };
+        for tracks in [1, 8, 15, 16, 17, 31, 32, 33, 500] {
+            let mut target = Fake::new(100 * tracks, |_, lba, _, now| passes(run.angle(lba), now));
+            let mut quiet = Quiet;
+            let mut dial = Dial::new(&mut target, &mut quiet);
+            dial.set_period(TURN as f64, 0.0);
+            let found = Lines::known(0.002).whole(&mut dial, 0, 99.8);
+            match found {
+                Ok(usable) => assert!(tracks >= 16 && usable == 100, "{usable} of {tracks} tracks"),
+                Err(e) => {
+                    assert!(tracks < 16 && e.to_string().contains("cannot be counted"), "{tracks}: {e}")
+                }
+            }
+        }
+    }
+
     /// Tracks of 100 blocks with a skew of 0.002; from track 3000 on everything lies 0.1 revolutions further, as behind slipped sectors.
     /// That is no end of the zone: the line is taken up again behind it, and from there on all is on it.
     #[test]

@@ -292,6 +292,51 @@ mod tests {
         }
     }
 
+    /// Where every fourth read or more ends elsewhere it is no disk, or the host too busy to tell.
+    #[test]
+    fn what_seldom_ends_at_its_angle_does_not_turn() {
+        let of = |each: u64| {
+            let mut reads = 0;
+            let mut target = Fake::new(1 << 20, |_, lba, _, now| {
+                reads += 1;
+                passes(lba as f64 / 1000.0 + if reads % each == 0 { 0.3 } else { 0.0 }, now)
+            });
+            refine(&mut Dial::new(&mut target, &mut Quiet), 1000, TURN as f64, LONGEST).map(|m| m.value)
+        };
+        for (each, turns) in [(2, false), (3, false), (6, true), (9, true)] {
+            match of(each) {
+                Ok(rpm) => assert!(turns && (rpm - 6000.0).abs() < 6.0, "{rpm} rpm at {each}"),
+                Err(e) => assert!(!turns && e.to_string().contains("not multiples"), "{each}: {e}"),
+            }
+        }
+    }
+
+    /// A cache that reads of one stride pass by, as a stream, loses a block to reads anywhere.
+    #[test]
+    fn a_cache_that_keeps_streams_out_is_pushed_out_of_by_reads_anywhere() {
+        let (mut held, mut last, mut stride) = (std::collections::VecDeque::new(), 0, 0);
+        let mut target = Fake::new(1 << 26, |_, lba, _, now| {
+            let (before, again) = (stride, held.contains(&lba));
+            (stride, last) = (lba as i64 - last, lba as i64);
+            if again {
+                return now + 1000;
+            }
+            if stride != before {
+                held.push_back(lba);
+                held.drain(..held.len().saturating_sub(10));
+            }
+            passes(lba as f64 / 1000.0, now)
+        });
+        let mut quiet = Quiet;
+        let mut dial = Dial::new(&mut target, &mut quiet);
+        find_cache(&mut dial, TURN as f64).unwrap();
+        let lba = 12_345;
+        dial.read(lba).unwrap();
+        assert!(dial.cached() && dial.hit(lba).unwrap());
+        dial.evict().unwrap();
+        assert!(!dial.hit(lba).unwrap());
+    }
+
     /// Of five reads of a block that is counted which ends in the middle of all: 0.305 of a turn, and 0.32 where the last one is late.
     /// Completions that come up to 2 us late leave the speed uncertain by little, in revolutions a minute; what is uncertain is told.
     #[test]

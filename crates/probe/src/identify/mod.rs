@@ -3,6 +3,8 @@
 //! After Skylight (Aghayev and Desnoyers, FAST 2015), by the outcome of timed patterns alone. What is new here is that a
 //! block's place is told by its angle: a block that was written somewhere else than where it lay is found at another one.
 
+#[cfg(test)]
+mod answer_tests;
 mod bands;
 mod fill;
 mod moved;

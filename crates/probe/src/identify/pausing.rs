@@ -268,6 +268,49 @@ mod tests {
         assert!(!pausing.is_home(&mut dial, (3000, 0.23)).unwrap());
     }
 
+    /// Two pieces, one of which comes home first: the oldest, the newest, the one that lies in front; or both at once.
+    #[test]
+    fn the_piece_that_is_home_first_tells_the_order() {
+        type First = fn(&[u64]) -> usize;
+        let orders: [(First, Option<Order>); 4] = [
+            (|_| 0, Some(Order::Oldest)),
+            (|cached| cached.len() - 1, Some(Order::Newest)),
+            (|cached| usize::from(cached[0] > cached[cached.len() - 1]), Some(Order::ByPlace)),
+            (|_| usize::MAX, None),
+        ];
+        for (first, order) in orders {
+            let (mut cached, mut quiet_since) = (Vec::<u64>::new(), 0);
+            let mut target = Fake::new(1 << 20, |dir, lba, _, now| {
+                let done = (now - quiet_since).saturating_sub(1_000_000_000) / 500_000_000;
+                for _ in 0..(done as usize).min(cached.len()) {
+                    match first(&cached) {
+                        usize::MAX => cached.clear(),
+                        one => drop(cached.remove(one)),
+                    }
+                    if cached.is_empty() {
+                        break;
+                    }
+                }
+                let end = if dir == smrlab_units::Dir::Write {
+                    cached.retain(|c| *c != lba);
+                    cached.push(lba);
+                    now + 1000
+                } else {
+                    passes(lba as f64 / 1000.0 + if cached.contains(&lba) { 0.4 } else { 0.0 }, now)
+                };
+                quiet_since = end;
+                end
+            });
+            let mut quiet = Quiet;
+            let mut dial = Dial::new(&mut target, &mut quiet);
+            dial.set_period(TURN as f64, 0.0);
+            let idle = Idle { after_s: 0.0, band_s: 0.0, piece: 0, order: None };
+            let pausing = Pausing { slack: 0.02, rest: 10.0, idle };
+            let [a, b] = [104, 208].map(|lba| (lba, lba as f64 / 1000.0));
+            assert_eq!(pausing.order(&mut dial, [a, b], 1.7).unwrap(), order);
+        }
+    }
+
     /// A drive that begins to bring pieces home after a second without a request and takes half a second for each: the shortest rest.
     #[test]
     fn the_shortest_rest_is_found_as_exactly_as_asked() {

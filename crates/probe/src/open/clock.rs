@@ -28,3 +28,19 @@ impl Clock {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Short pauses and long ones, which are slept through in part.
+    #[test]
+    fn a_pause_is_no_shorter_than_it_is_meant_to_be() {
+        let clock = Clock::start();
+        for us in [0, 300, 1900, 2100, 5000] {
+            let before = clock.now();
+            clock.pause(SimTime(us * 1000));
+            assert!(clock.now().since(before) >= SimTime(us * 1000), "{us} us");
+        }
+    }
+}

@@ -184,12 +184,27 @@ mod tests {
         let read = file.access(Dir::Read, Lba(9), Blocks(3)).unwrap();
         assert!(read.start < read.end);
         file.access(Dir::Write, Lba(16), Blocks(8)).unwrap();
-        file.flush().unwrap();
+        let before = file.flush().unwrap();
+        file.pause(SimTime::from_ms(3));
+        assert!(file.flush().unwrap().start.since(before.end) >= SimTime::from_ms(3));
         let bytes = std::fs::read(&path).unwrap();
         assert!(bytes.iter().enumerate().all(|(i, b)| *b == if (8192..12_288).contains(&i) { 0 } else { 7 }));
         std::fs::OpenOptions::new().write(true).open(&path).unwrap().set_len(4096).unwrap();
         let e = file.access(Dir::Read, Lba(2000), Blocks(8)).unwrap_err();
         assert!(e.what.ends_with("at byte 1024000: it ends there now") && e.gone, "{e}");
+        std::fs::remove_file(path).unwrap();
+    }
+
+    /// Where whole pages are asked for the last one ends with the file.
+    #[test]
+    fn the_last_page_ends_with_the_file() {
+        let Some((mut file, path)) = opened("end", false) else { return };
+        if file.grain == 1 {
+            std::fs::OpenOptions::new().write(true).open(&path).unwrap().set_len((1 << 20) + 512).unwrap();
+            (file.blocks, file.grain) = (2049, 8);
+            file.access(Dir::Read, Lba(2048), Blocks(1)).unwrap();
+            file.access(Dir::Read, Lba(2043), Blocks(6)).unwrap();
+        }
         std::fs::remove_file(path).unwrap();
     }
 

@@ -314,6 +314,9 @@ mod tests {
         };
         assert_eq!(unix("nbd+unix:///?socket=/a%20b/s"), ("/a b/s".to_owned(), String::new()));
         assert_eq!(unix("nbd+unix:///x?socket=s"), ("s".to_owned(), "x".to_owned()));
+        // Codes beside each other, of more than ASCII, and what is none.
+        let codes = unix("nbd+unix:///%41%2f%c3%A9x%?a=1&socket=%2fs%zz%4&b=2");
+        assert_eq!(codes, ("/s%zz%4".to_owned(), "A/éx%".to_owned()));
         let tcp = |uri| match parse(uri) {
             Ok(Address::Tcp(host, export)) => (host, export),
             _ => panic!("{uri}"),

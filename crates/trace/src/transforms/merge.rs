@@ -174,3 +174,16 @@ impl<S: TraceSource> TraceSource for Merge<S> {
     }
     crate::pass_through!();
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn as_many_traces_as_streams_are_told_apart() {
+        assert_eq!(
+            [0, 1, 65_535, 65_536, 65_537].map(|n| check(n).is_ok()),
+            [false, true, true, true, false]
+        );
+    }
+}

@@ -56,6 +56,8 @@ fn tables_of_other_programs_are_read_or_named() {
     says(&scratch("header.csv", b"time_s,op,lba,blocks\n"), &["header.csv", "the trace is empty"]);
     let wide: Vec<u8> = "\u{feff}time_s,op\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
     says(&scratch("wide.csv", &wide), &["UTF-16", "iconv"]);
+    let other_end: Vec<u8> = wide.chunks(2).flat_map(|pair| [pair[1], pair[0]]).collect();
+    says(&scratch("wide-be.csv", &other_end), &["UTF-16", "iconv"]);
 }
 
 #[test]

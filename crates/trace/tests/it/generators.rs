@@ -171,6 +171,23 @@ fn an_alignment_beyond_the_span_leaves_one_place() {
     }
 }
 
+/// With no argument as with any: what is not said is the phase's own.
+#[test]
+fn a_phase_without_arguments_has_its_defaults() {
+    for (short, long) in [
+        ("fill", "fill(once=on,size=1MiB,write=100%,interarrival=20ms)"),
+        ("burst", "burst(write=100%,interarrival=1ms)"),
+        ("probe", "probe(write=0%,interarrival=100ms)"),
+        ("burst(9)", "uniform(requests=9,write=100%,interarrival=1ms)"),
+        ("probe(9,size=8KiB)", "uniform(9,size=8KiB,write=0%,interarrival=100ms)"),
+        ("fill(5%)", "sequential(span=5%,once=on,size=1MiB,write=100%,interarrival=20ms,requests=1000000)"),
+        ("zipf(9)", "zipf(requests=9)"),
+    ] {
+        let [short, long] = [short, long].map(|of| all(&format!("phases,span=400MiB,of={of}")));
+        assert!(short == long && !short.is_empty(), "{short:?}");
+    }
+}
+
 #[test]
 fn phases_follow_each_other() {
     let of = "fill(25%,size=64KiB);idle(10s);burst(20,size=8KiB);idle(1min);probe(5);zipf(7,write=0%,interarrival=normal(5ms;1ms))";

@@ -123,6 +123,10 @@ fn the_memory_bound_is_said() {
     let day = 86_400_000;
     let i = of(&mut Memory::new([(0, 0), (day, 1 << 43)].map(|(ms, lba)| record(ms, HostOp::Write, lba, 8))));
     assert_eq!((i.sets_exact, i.unchanged_day_share, i.requests), (false, None, 2));
+    // What lies within comes too late.
+    let i = of(&mut Memory::new([1u64 << 43, 0].map(|lba| record(0, HostOp::Write, lba, 1))));
+    assert!(!i.sets_exact);
+    assert!(of(&mut Memory::new([record(0, HostOp::Write, (1 << 43) - 1, 1)])).sets_exact);
 }
 
 /// Who says stop gets what was read until then.

@@ -17,3 +17,5 @@ mod support;
 mod transforms;
 mod traps;
 mod written;
+mod written_events;
+mod written_records;

@@ -55,6 +55,14 @@ fn every_packing_gives_back_what_was_put_in() {
         let back = read_all(&mut source).unwrap();
         assert!(back == rows, "{packing:?}");
         assert_eq!(source.device_name(0x3000_0000), format!("dev{}", 0x3000_0000));
+        // In pieces of a batch, each further than the one before.
+        let mut source = open(path.to_str().unwrap(), &OpenContext::default()).unwrap();
+        let (mut batch, mut read) = (Batch::new(), 0);
+        while source.next_batch(&mut batch).unwrap() {
+            assert!(batch.len() <= Batch::ROWS, "{} rows at once", batch.len());
+            read += batch.len();
+            assert_eq!(source.progress(), Some(read as f64 / 30_000.0));
+        }
     }
     // The first half fills a group, the second does not.
     let path = dir.join("groups.parquet");
@@ -63,6 +71,51 @@ fn every_packing_gives_back_what_was_put_in() {
     rows.arrival.fill(SimTime(1 << 40));
     w.write(&rows).unwrap();
     assert_eq!(w.finish(|d| d.to_string()).unwrap(), 630_000);
+}
+
+/// Of what other programs say of reads, flushes and discards.
+#[test]
+fn only_a_write_is_fua() {
+    let mut rows = sample(1000);
+    rows.fua.fill(true);
+    let path = scratch("fua").join("t.parquet");
+    let mut w = ParquetWriter::with_packing(&path, "test", Packing::Plain).unwrap();
+    w.write(&rows).unwrap();
+    w.finish(|d| d.to_string()).unwrap();
+    let back = read_all(&mut open(path.to_str().unwrap(), &OpenContext::default()).unwrap()).unwrap();
+    assert!(back.iter().all(|r| r.fua == (r.op == HostOp::Write)) && back.op == rows.op);
+}
+
+/// Each of the columns that a trace cannot do without is missed by its name, alone and with others; the last three may be absent.
+#[test]
+fn columns_that_are_not_there_are_named() {
+    let all = ["arrival_ns", "op", "lba", "blocks", "device", "stream", "fua"];
+    for missing in 0..1u32 << all.len() {
+        let there = (0..all.len()).filter(|i| missing >> i & 1 == 0).map(|i| all[i]);
+        let columns: String = there.clone().map(|name| format!("required int64 {name}; ")).collect();
+        let schema =
+            parse_message_type(&format!("message other {{ required int64 more; {columns} }}")).unwrap();
+        let path = scratch("columns").join("t.parquet");
+        let file = std::fs::File::create(&path).unwrap();
+        let mut writer = SerializedFileWriter::new(file, Arc::new(schema), Arc::default()).unwrap();
+        let mut group = writer.next_row_group().unwrap();
+        while let Some(mut column) = group.next_column().unwrap() {
+            column.typed::<Int64Type>().write_batch(&[1], None, None).unwrap();
+            column.close().unwrap();
+        }
+        group.close().unwrap();
+        writer.close().unwrap();
+        let read = open(path.to_str().unwrap(), &OpenContext::default()).and_then(|mut s| read_all(&mut s));
+        let gone: Vec<&str> = (0..4).filter(|i| missing >> i & 1 == 1).map(|i| all[i]).collect();
+        match read {
+            Ok(rows) => assert!(gone.is_empty() && rows.len() == 1, "{gone:?}"),
+            Err(e) => assert!(
+                !gone.is_empty()
+                    && e.to_string().contains(&format!("lacks the column(s) {}", gone.join(", "))),
+                "{gone:?}: {e}"
+            ),
+        }
+    }
 }
 
 /// As other tools write them: every column nullable, INT64 throughout; arrivals, operations, first blocks, blocks. Where blocks

@@ -236,6 +236,12 @@ fn the_command_that_a_refused_header_gets_reads_it() {
         assert_eq!(extents(&rows(item, text))[0].1, 8, "{message}");
         assert_eq!(micros(&rows(item, text))[0] % 1000, 0, "{message}");
     }
+    for sep in [",", "\t", ";", "|", " ", "   "] {
+        let text = ["time op lba blocks", "5 R 8 8", "6 W 16 8"].map(|l| l.replace(' ', sep)).join("\n");
+        let message = open_bytes(text.clone().into(), "").err().unwrap().to_string();
+        let item = message.split("'(memory):").nth(1).and_then(|m| m.split('\'').next()).unwrap_or_default();
+        assert_eq!(extents(&rows(item, text)), [(Read, 8, 8), (Write, 16, 8)], "{message}");
+    }
 }
 
 #[test]

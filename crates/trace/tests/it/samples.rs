@@ -115,6 +115,9 @@ const LINES: &[(&str, &str, &[Row])] = &[
 fn lines_say_what_their_page_says() {
     for (format, text, expected) in LINES {
         check(format, text.as_bytes(), expected);
+        // As Windows programs write it.
+        check(format, format!("\u{feff}{text}").as_bytes(), expected);
+        check(format, text.replace('\n', "\r\n").as_bytes(), expected);
     }
 }
 

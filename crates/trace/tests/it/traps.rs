@@ -175,6 +175,14 @@ fn fiu_process_names_may_have_blanks() {
     let b = rows("auto", "467651 2522 my odd proc 644661632 8 W 6 0 98b9cb\n467652 1 x 8 16 R 6 1 0\n");
     assert_eq!(extents(&b), [(Write, 644_661_632, 8), (Read, 8, 16)]);
     assert_eq!(b.device, [0, 1]);
+    // Time, process and its name, and six more.
+    let line = "467651 2522 x 8 16 R 6 1 0";
+    for columns in 3..9 {
+        let cut = line.split(' ').take(columns).collect::<Vec<_>>().join(" ");
+        let e = smrlab_trace::open_bytes(cut.into(), "fiu").and_then(|mut s| smrlab_trace::read_all(&mut s));
+        let e = e.map(|b| b.len()).unwrap_err().to_string();
+        assert!(e.contains("there are fewer than 9 columns"), "{columns}: {e}");
+    }
 }
 
 const LOG: &str = r#"h1 - - [01/Jul/1995:00:00:01 -0400] "GET /a HTTP/1.0" 200 6245

@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "each test uses its part of this")]
 
+pub(crate) mod written;
+
 use smrlab_trace::{OpenContext, TraceSource, open, read_all};
 use smrlab_units::HostOp;
 use std::io::{Read, Write};
