@@ -6,12 +6,13 @@ import inspect
 import json
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from commands import Invoke
 
 from smrlab import InputError, Trace, _core, api, devices, executors, papers, report, sweeps, targets, trace
+from smrlab.cli import options
 from smrlab.devices import Device
 
 T = "synth:uniform,requests=5"
@@ -212,6 +213,18 @@ def test_an_option_says_alone_what_it_says_among_others(
         assert not others, f"{name} alone says {others}"
         left -= said
     assert not left, f"said by nothing alone: {left}"
+
+
+@pytest.mark.parametrize("name", options.FIELDS)
+def test_a_field_is_explained_where_it_is_an_option(name: str) -> None:
+    """In a sentence, with its default, which a switch does not need; what it takes is what the engine says."""
+    field = options.FIELDS[name]
+    kind, option = get_args(options.field_option(name))
+    says = field["summary"].rstrip(".") + "."
+    told = f" Default: {field['default']}." if field["default"] and field["accepts"] != "a switch" else ""
+    assert option.help == says[0].upper() + says[1:] + told
+    assert option.default == f"--{name.replace('_', '-')}"
+    assert kind == {"a switch": bool | None, "texts": list[str] | None}.get(field["accepts"], str | None)
 
 
 def test_a_trace_of_the_library_is_what_the_command_line_makes_of_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -68,6 +68,14 @@ def test_lines_of_a_paper_are_its_points_and_its_levels(tmp_path: Path, kept: li
     assert axes.get_ylim()[0] == 0
 
 
+def test_a_level_goes_from_the_first_place_to_the_last() -> None:
+    """Whatever lies between, and in whichever order the runs are."""
+    runs = Runs("e", [of({"a": {"b": n}}, size=size, layer="x") for n, size in enumerate(("4", "1", "30", "2"))])
+    wanted = figure("lines", y="a.b", x="size", series="layer", levels=("l",))
+    *_, level = papers.series(wanted, runs, {"l": Runs("l", [of({"a": {"b": 9.0}})])})
+    assert level == ("l", [1, 30], [9, 9])
+
+
 def test_keys_are_lines_of_their_own_and_axes_are_what_is_asked_for(tmp_path: Path, kept: list[Figure]) -> None:
     wanted = figure("lines", keys={"b": "a.b", "c": "c"}, x="size", where={"layer": "x"}, log=True, log_x=True)
     papers.draw(wanted, {"e": GRID}, tmp_path)

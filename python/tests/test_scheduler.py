@@ -210,6 +210,8 @@ def test_a_worker_does_what_fits_and_tells_what_it_raised(monkeypatch: pytest.Mo
 
         return work
 
+    ends: list[threading.Event] = []
+    monkeypatch.setattr(cluster, "_tell", lambda *given: ends.append(given[4]))
     seen: list[int] = []
     assert done(lambda _: seen.append(len(cluster._running["call"])) or 7, 2 << 30) == 7  # type: ignore[func-returns-value]
     assert (seen, cluster._running["call"]) == ([1], set())
@@ -222,6 +224,7 @@ def test_a_worker_does_what_fits_and_tells_what_it_raised(monkeypatch: pytest.Mo
         (InputError, cluster.too_large((2 << 30) + 1, 2 << 30)),
         (InputError, "no"), (RuntimeError, "Panic: deep"), (RuntimeError, "SystemExit: 3"),
     ]  # fmt: skip
+    assert [end.is_set() for end in ends] == [True] * 4, "whatever became of it, nobody tells of it any more"
     cancelled: list[int] = []
     watched = type("Watched", (), {"cancel": lambda _: cancelled.append(1)})()
     cluster._running["call"] = {watched}
