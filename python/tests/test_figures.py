@@ -95,6 +95,20 @@ def test_the_head_goes_between_its_ends() -> None:
     assert len(drawn("head", timed("a", head=[5.0, 7.0, 6.0])).axes[0].collections) == 0
 
 
+def test_a_last_window_lived_as_long_as_the_run() -> None:
+    """Of less than half a window nothing is told, but where it is all there is."""
+
+    def lived(widths: list[float], until: float | None) -> list[float]:
+        starts = np.cumsum([0.0, *widths[:-1]])
+        found = payload.lived_widths(starts, np.array(widths, float), until)
+        return [float(width) for width in np.nan_to_num(found, nan=-1)]
+
+    for until, last in ((None, 10), (10, 10), (12.5, -1), (14.9, -1), (15, 5), (19, 9), (20, 10), (25, 10)):
+        assert lived([10, 10], until) == [10, last]
+    assert lived([20, 10], 26) == [20, -1], "half of a whole one"
+    assert (lived([10], 1), lived([10], 30)) == ([1], [10])
+
+
 def test_axes_of_panels_and_bands_are_for_the_run_that_is_not_much_longer() -> None:
     """As the curves of a series."""
     long, short = [60.0, 120.0, 60_000.0], [30.0, 60.0, 90.0]

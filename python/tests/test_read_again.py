@@ -35,6 +35,12 @@ def test_a_range_is_what_was_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(short, "_system", SimpleNamespace(cat_file=lambda *_, **__: b"abc"))
     with pytest.raises(OSError, match="3 bytes came where 4 were asked for"):
         short.read(0, 4)
+    # More than was asked for, which is all of it where a server knows no ranges.
+    for sent, said in ((5, "5 bytes came where 4 were asked for"), (26, "the server sends whole files only")):
+        short = urls.Ranges("memory://ranges/a")
+        monkeypatch.setattr(short, "_system", SimpleNamespace(cat_file=lambda *_, n=sent, **__: bytes(n)))
+        with pytest.raises(OSError, match=said):
+            short.read(0, 4)
 
 
 def test_a_store_that_stumbles_is_asked_six_times(monkeypatch: pytest.MonkeyPatch) -> None:
