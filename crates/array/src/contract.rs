@@ -102,9 +102,10 @@ pub trait Array: Send {
     /// Plans the first phase of `work`, whose stripes are its own now.
     fn start(&mut self, ticket: Ticket, work: &Work, plan: &mut MemberPlan);
 
-    /// A write that is nothing but one phase of writes, and of which nothing is remembered: tells `write` who writes what, as
-    /// [`start`](Self::start) plans it; `false`: it is more than that. For callers to whom neither time nor data matter.
-    fn writes(&mut self, _request: &HostRequest, _write: &mut dyn FnMut(MemberId, &HostRequest)) -> bool {
+    /// Does a write of which nothing is left behind but what the members hold, none of which refuses it, while nothing is under way: tells
+    /// who reads and writes what, in the order in which its phases would; `false`: nothing was done, it is more than that. For callers to
+    /// whom neither time nor data matter.
+    fn writes(&mut self, _request: &HostRequest, _tell: &mut dyn FnMut(MemberId, &HostRequest)) -> bool {
         false
     }
 

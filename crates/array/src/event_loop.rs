@@ -18,7 +18,7 @@ use crate::{Array, ArrayObserver, Job, Member, MemberId, MemberPlan, Phase, Tick
 pub use bus::SharedBus;
 use bus::{Bus, Piece};
 use smrlab_stl::{HostRequest, Refusal};
-use smrlab_units::{HostOp, Lba, SimTime};
+use smrlab_units::{HostOp, SimTime};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use works::{Missed, Running};
@@ -252,6 +252,7 @@ impl EventLoop {
             self.submit(self.now, request, watch)?;
         }
         while self.events.peek().is_some_and(|e| e.0.0 <= self.now) && self.step(Some(self.now), watch)? {}
+        (0..).map(MemberId).zip(&mut self.members).for_each(|(id, slot)| slot.tell(id, watch));
         self.instantly = false;
         self.done.clear();
         Ok(())
@@ -259,34 +260,12 @@ impl EventLoop {
 
     /// Serves a write without time, works and plans, where that comes to the same.
     fn writes<O: ArrayObserver>(&mut self, request: &HostRequest, watch: &mut O) -> bool {
-        if request.op != HostOp::Write || self.plan.wants_data() || !self.is_at_rest() || self.may_refuse() {
+        if request.op != HostOp::Write || self.plan.wants_data() || !self.is_at_rest() {
             return false;
         }
-        // What each member wrote and nobody was told of: one run after the other becomes one.
-        let mut untold = vec![0..0; self.members.len()];
         let members = &mut self.members;
-        let whole = self.array.writes(request, &mut |member, own| {
-            members[member.at()].member.drive_mut().into_iter().for_each(|drive| _ = drive.instantly(own));
-            let (run, span) = (&mut untold[member.at()], own.span());
-            if run.end != span.start {
-                watch.filled(member, run.clone());
-                run.start = span.start;
-            }
-            run.end = span.end;
-        });
-        (0..).map(MemberId).zip(untold).for_each(|(member, run)| watch.filled(member, run));
-        whole
-    }
-
-    /// Whether a drive has zones, of which it may refuse what is out of order.
-    fn may_refuse(&self) -> bool {
-        self.members().filter_map(Member::drive).any(|drive| {
-            let mut zoned = false;
-            drive.layer().zones(Lba(0), &mut |_| {
-                zoned = true;
-                false
-            });
-            zoned
+        self.array.writes(request, &mut |member, own| {
+            members[member.at()].instantly(member, own, watch);
         })
     }
 
@@ -332,6 +311,7 @@ impl EventLoop {
             }
             Event::Replaced(member) => {
                 let Some(spare) = self.spares.pop() else { return Ok(()) };
+                self.members[member.at()].tell(member, watch);
                 self.put_in(member, spare);
                 watch.replaced(member);
                 self.planned(|array, plan| array.replaced(member, plan), watch)

@@ -4,8 +4,9 @@ use crate::queue::{Asked, Queue};
 use crate::{ArrayObserver, MemberId, MemberOp};
 use smrlab_drive::sched::Chosen;
 use smrlab_drive::{Drive, ScheduledDrive, Served};
-use smrlab_stl::Refusal;
+use smrlab_stl::{HostRequest, Refusal};
 use smrlab_units::{Blocks, HostOp, SimTime};
+use std::ops::Range;
 
 /// A medium without interference: every request takes the latency, and one after the other takes the bandwidth.
 #[derive(Clone, Debug)]
@@ -76,6 +77,8 @@ pub(crate) struct Slot {
     pub dead: bool,
     /// When it will be found dead, where that is known.
     pub dies_at: Option<SimTime>,
+    /// A run that was written without time, and that nobody was told of yet.
+    untold: Range<u64>,
 }
 
 impl Slot {
@@ -83,7 +86,35 @@ impl Slot {
         if let Some(drive) = member.drive_mut() {
             drive.set_member(id);
         }
-        Self { member, dead: false, dies_at: None }
+        Self { member, dead: false, dies_at: None, untold: 0..0 }
+    }
+
+    /// Does a request without time whose data nobody follows; answers why it was refused if it was. Writes that follow one another are
+    /// told as one, the last of them by [`tell`](Self::tell).
+    pub(crate) fn instantly<O: ArrayObserver>(
+        &mut self,
+        id: MemberId,
+        request: &HostRequest,
+        watch: &mut O,
+    ) -> Option<Refusal> {
+        let refusal = self.member.drive_mut().and_then(|drive| drive.instantly(request).plan.refusal());
+        if request.op == HostOp::Write {
+            let span = request.span();
+            if self.untold.end != span.start {
+                self.tell(id, watch);
+                self.untold.start = span.start;
+            }
+            self.untold.end = span.end;
+        }
+        refusal
+    }
+
+    /// Tells what was written without time since the last run that was told.
+    pub(crate) fn tell<O: ArrayObserver>(&mut self, id: MemberId, watch: &mut O) {
+        let run = std::mem::take(&mut self.untold);
+        if !run.is_empty() {
+            watch.filled(id, run);
+        }
     }
 
     /// Does a request at `now`; answers when it was acknowledged, and why it was refused if it was. `None`: it waits for a scheduler.
@@ -97,6 +128,9 @@ impl Slot {
         let Asked { op, plan } = asked;
         if instantly {
             let served = Served { start: now, ack: now, end: now };
+            if !plan.wants_data() {
+                return Ok(Some((served, self.instantly(op.member, &op.request, watch))));
+            }
             let executed = self.member.drive_mut().map(|drive| drive.instantly(&op.request));
             watch.prefilled(op, plan, executed.as_ref());
             return Ok(Some((served, executed.and_then(|e| e.plan.refusal()))));
@@ -117,7 +151,6 @@ mod tests {
     use super::*;
     use crate::Ticket;
     use smrlab_drive::{Observer, OpDone, TimedPlan};
-    use smrlab_stl::HostRequest;
     use smrlab_units::Lba;
 
     /// Latencies of requests pass side by side, their data one after the other: 100 us, and 1 us a block.
@@ -143,6 +176,33 @@ mod tests {
         assert_eq!(serve(5, HostOp::Flush, 0), (30, 130), "a flush has no data");
         assert_eq!(serve(5, HostOp::Discard, 40), (30, 130), "nor has a discard");
         assert_eq!(serve(200, HostOp::Read, 1), (200, 301));
+    }
+
+    /// Writes of blocks 0 to 7 and 8 to 15 are told as one run when one of blocks 32 to 39 comes, and that is told when it is asked for;
+    /// reads are not, nor is anything twice.
+    #[test]
+    fn runs_that_are_written_without_time_are_told_once() {
+        #[derive(Default)]
+        struct Runs(Vec<Range<u64>>);
+        impl Observer for Runs {
+            type Error = std::convert::Infallible;
+        }
+        impl ArrayObserver for Runs {
+            fn filled(&mut self, _: MemberId, blocks: Range<u64>) {
+                self.0.push(blocks);
+            }
+        }
+        let mut slot = Slot::new(MemberId(0), Member::Ssd(Ssd::new(SimTime::from_us(90), 3000, Blocks(100))));
+        let mut runs = Runs::default();
+        for (op, lba, told) in
+            [(HostOp::Write, 0, 0), (HostOp::Read, 60, 0), (HostOp::Write, 8, 0), (HostOp::Write, 32, 1)]
+        {
+            let request = HostRequest::new(op, Lba(lba), Blocks(8));
+            assert_eq!(slot.instantly(MemberId(0), &request, &mut runs), None);
+            assert_eq!(runs.0.len(), told);
+        }
+        (0..2).for_each(|_| slot.tell(MemberId(0), &mut runs));
+        assert_eq!(runs.0, [0..16, 32..40]);
     }
 
     /// Two drives behind an array; what `watch` sees of requests at their times, and when each was acknowledged.

@@ -37,7 +37,7 @@ pub trait ArrayObserver: Observer {
     /// A member behind a scheduler has got a request, which it knows by `number`; its drive's events say what it does with it.
     fn sent(&mut self, _at: SimTime, _op: &MemberOp, _number: u64, _plan: &MemberPlan) {}
 
-    /// A member request was done without time, before the run.
+    /// A member request was done without time, before the run, and its data are followed.
     fn prefilled(&mut self, _op: &MemberOp, _plan: &MemberPlan, _executed: Option<&TimedPlan<'_>>) {}
 
     /// These blocks of a member, perhaps none, were written without time, before the run, and nobody follows their data.

@@ -37,6 +37,10 @@ struct Order {
 
 impl Order {
     fn touch(&mut self, group: u64) {
+        // As a write of several pages does.
+        if self.oldest.last_key_value().is_some_and(|(_, newest)| *newest == group) {
+            return;
+        }
         self.remove(group);
         self.stamp += 1;
         self.stamps.insert(group, self.stamp);

@@ -326,6 +326,15 @@ impl Array for Cached {
         self.go_on(plan);
     }
 
+    fn writes(&mut self, request: &HostRequest, tell: &mut dyn FnMut(MemberId, &HostRequest)) -> bool {
+        // Without a write cache they go to the disks.
+        let done = self.settings.write == 0 && self.inner.writes(request, tell);
+        if done {
+            self.parts(&request.span()).for_each(|part| self.forget_clean(part.page, part.mask()));
+        }
+        done
+    }
+
     fn complete(&mut self, phase: Phase, plan: &mut MemberPlan) {
         let ticket = phase.ticket;
         match self.stages.get(ticket) {

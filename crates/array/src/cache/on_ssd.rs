@@ -56,10 +56,11 @@ impl Cached {
     pub(super) fn write(&mut self, ticket: Ticket, r: &HostRequest, done: u64, plan: &mut MemberPlan) {
         let (mut end, mut hit) = (done, true);
         for part in self.parts(&(r.lba.0 + done..r.span().end)) {
-            hit &= self.dirty.get(part.page).is_some();
+            let there = self.dirty.get(part.page).is_some();
+            hit &= there;
             // A stamp of its own keeps the place, whatever is being destaged.
             let stamp = self.stamp();
-            if self.dirty.get(part.page).is_none() && self.dirty.next_is_needed() {
+            if !there && self.dirty.next_is_needed() {
                 plan.fence();
                 self.dirty.durable();
             }
@@ -125,7 +126,7 @@ impl Cached {
         }
     }
 
-    fn forget_clean(&mut self, page: u64, sectors: Mask) {
+    pub(super) fn forget_clean(&mut self, page: u64, sectors: Mask) {
         if self.clean.drop_sectors(page, sectors, false) {
             self.read_policy.remove(page);
         }

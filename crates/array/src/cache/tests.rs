@@ -171,3 +171,31 @@ fn groups_are_the_arrays_and_lie_behind_its_journal() {
         assert_eq!(rig.begin(1, Work::Job(jobs[0])).0, first, "{journal}");
     }
 }
+
+/// A cache of two pages has read both. A write of the first one that is told as it is goes past it, and the next read of that page needs
+/// the disks. With a write cache nothing goes past.
+#[test]
+fn what_goes_past_a_read_cache_is_forgotten_there() {
+    let tell = |rig: &mut Rig| {
+        let mut disks = Vec::new();
+        let page = HostRequest::new(HostOp::Write, Lba(0), Blocks(8));
+        (rig.array.writes(&page, &mut |member, own| disks.push((own.op, member.0))), disks)
+    };
+    let text = "raid5,disks=3,chunk=8blk,layout=parity-last,write=modify,ssd_page=8blk";
+    let mut rig = Rig::new(&format!("{text},ssd_read=16blk"));
+    let read = |lba: u64, blocks: u64| Work::Host(HostRequest::new(HostOp::Read, Lba(lba), Blocks(blocks)));
+    let (on_ssd, jobs) = rig.begin(0, read(0, 16));
+    assert_eq!(on_ssd, []);
+    rig.begin(1, Work::Job(jobs[0]));
+    for _ in 0..2 {
+        let phase = Phase { ticket: Ticket(0), lost: false, untaken: None, busy: false };
+        rig.array.complete(phase, &mut MemberPlan::new(true));
+    }
+    assert_eq!(rig.begin(2, read(0, 16)).0, [0, 8]);
+    let [old, new] = [HostOp::Read, HostOp::Write].map(|op| [(op, 0), (op, 2)]);
+    assert_eq!(tell(&mut rig), (true, [old, new].concat()));
+    assert_eq!(rig.begin(3, read(8, 8)).0, [8]);
+    assert_eq!(rig.begin(4, read(0, 8)).0, []);
+    let mut rig = Rig::new(&format!("{text},ssd_read=16blk,ssd_write=16blk"));
+    assert_eq!(tell(&mut rig), (false, vec![]));
+}

@@ -4,6 +4,7 @@
 
 mod made_up;
 mod naive;
+mod prefilled;
 mod served;
 
 use super::{EventLoop, Schedule};

@@ -11,7 +11,7 @@ use smrlab_units::{Blocks, HostOp, Lba};
 use std::ops::Range;
 
 /// Rows that the journal holds at a time; a longer write goes through it batch by batch.
-const ROWS: u64 = 64;
+pub(super) const ROWS: u64 = 64;
 
 /// A row in the journal: its new blocks, one after the other, and behind them its new parities.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -116,7 +116,7 @@ impl Parity {
     fn write_journal(&mut self, mut op: Box<WriteOp>, plan: &mut MemberPlan) {
         op.phase = WritePhase::WriteJournal;
         for row in op.journalled.clone() {
-            let Some(place) = self.places.take(Entry { row, ..Entry::default() }, plan) else { continue };
+            let Some(place) = self.take_place(row, plan) else { continue };
             op.places.push(place);
             self.write_place(row, place, &op, plan);
         }
@@ -124,8 +124,13 @@ impl Parity {
         self.wait(op);
     }
 
+    /// Takes a free place for a row.
+    pub(super) fn take_place(&mut self, row: u64, plan: &mut MemberPlan) -> Option<u64> {
+        self.places.take(Entry { row, ..Entry::default() }, plan)
+    }
+
     /// Writes the new blocks of a row and its new parities to a place.
-    fn write_place(&self, row: u64, place: u64, op: &WriteOp, plan: &mut MemberPlan) {
+    pub(super) fn write_place(&self, row: u64, place: u64, op: &WriteOp, plan: &mut MemberPlan) {
         let (span, own) = (op.span(), op.segments_of(row));
         let part = self.rows.within(row, &span);
         let parities: Vec<u64> = self.parities_written(own).collect();

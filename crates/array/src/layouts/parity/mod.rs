@@ -15,6 +15,7 @@ pub mod rows;
 mod tasks;
 #[cfg(test)]
 mod tests;
+mod told;
 mod writes;
 
 pub(crate) use entry::common;
@@ -80,6 +81,8 @@ pub struct Parity {
     /// Writes that are over, whose memory the next ones use.
     #[expect(clippy::vec_box, reason = "the same boxes go back to `operations`")]
     pool: Vec<Box<WriteOp>>,
+    /// An empty plan, for use again.
+    scratch: MemberPlan,
     counts: Counts,
 }
 
@@ -95,6 +98,7 @@ impl Parity {
             logs: images::Logs::default(),
             operations: Tickets::default(),
             pool: Vec::new(),
+            scratch: MemberPlan::default(),
             counts: Counts::default(),
         }
     }
@@ -228,7 +232,7 @@ impl Array for Parity {
     }
 
     fn writes(&mut self, request: &HostRequest, write: &mut dyn FnMut(MemberId, &HostRequest)) -> bool {
-        self.writes_whole_rows(request, write)
+        self.tell_write(request, write)
     }
 
     fn complete(&mut self, phase: Phase, plan: &mut MemberPlan) {

@@ -1,8 +1,7 @@
 //! What parity arrays do when disks die or the power fails while they work by themselves, phase by phase.
 
 use crate::{Array, ArrayContext, MemberId, MemberPlan, Phase, Stop, Ticket, Work, parse};
-use smrlab_stl::HostRequest;
-use smrlab_units::{Blocks, HostOp, Lba};
+use smrlab_units::{Blocks, HostOp};
 
 /// RAID-6 of five disks: data on disks 0 to 2, P on 3 and Q on 4 in every row. These disks are dead.
 fn raid6(dead: &[u32]) -> Box<dyn Array> {
@@ -88,43 +87,4 @@ fn a_row_in_doubt_is_read_again_when_a_disk_dies_meanwhile() {
     fail(&mut *array, 1);
     assert_eq!(go_on(&mut *array, false), reads([0, 2, 3]));
     assert_eq!(go_on(&mut *array, false), [(HostOp::Write, 4)]);
-}
-
-/// A write of whole rows is told as it is planned; of any other one, and where something is remembered or a disk is dead, nothing is told.
-#[test]
-fn whole_rows_are_told_as_they_are_planned() {
-    let shapes = [
-        "raid5,disks=4,layout=left-symmetric",
-        "raid5,disks=5,write=modify",
-        "raid6,disks=6,layout=right-asymmetric",
-    ];
-    for (shape, data) in shapes.into_iter().zip([3, 4, 4]) {
-        let array = |more: &str| {
-            let chosen = parse(&format!("{shape},chunk=8blk{more}")).unwrap();
-            let disks = vec![Blocks(80); chosen.disks as usize];
-            chosen.build(&ArrayContext::new(&disks)).unwrap().array
-        };
-        let (row, mut told) = (data * 8, Vec::new());
-        let mut tell = |array: &mut dyn Array, lba: u64, blocks: u64| {
-            told.clear();
-            let request = HostRequest::new(HostOp::Write, Lba(lba), Blocks(blocks));
-            (array.writes(&request, &mut |member, own| told.push((member, *own))), told.clone())
-        };
-        for (lba, blocks) in [(0, row), (row, 3 * row), (7 * row, 3 * row)] {
-            let mut plan = MemberPlan::new(false);
-            let request = HostRequest::new(HostOp::Write, Lba(lba), Blocks(blocks));
-            array("").start(Ticket(0), &Work::Host(request), &mut plan);
-            let planned = plan.ops().iter().map(|op| (op.member, op.request)).collect();
-            assert_eq!(tell(&mut *array(""), lba, blocks), (true, planned), "{shape}: {lba}");
-        }
-        for (lba, blocks) in [(0, row - 1), (1, row - 1), (1, row), (0, row + 1), (8, 2 * row)] {
-            assert_eq!(tell(&mut *array(""), lba, blocks), (false, vec![]), "{shape}: {lba}");
-        }
-        for more in [",intent=on", ",journal=on"] {
-            assert_eq!(tell(&mut *array(more), 0, row), (false, vec![]), "{shape}{more}");
-        }
-        let mut degraded = array("");
-        fail(&mut *degraded, 1);
-        assert_eq!(tell(&mut *degraded, 0, row), (false, vec![]), "{shape}");
-    }
 }

@@ -18,53 +18,41 @@ impl Parity {
     ) -> Result<(), TooManyDead> {
         let mut op = self.new_write(ticket, *request);
         let span = op.span();
-        for row in self.rows.rows_of(span.clone()) {
-            let (part, lost) = (self.rows.within(row, &span), self.lost(row)?);
-            let reads = op.plan.reads.len();
-            let write = RowWrite { row, part, lost };
-            method::plan(&self.rows, &write, self.options.preference, &mut op.plan);
-            self.log_row(row, &mut op);
-            self.counts.degraded += u64::from(lost.count() > 0);
-            match op.plan.segments.last().and_then(|p| p.method) {
-                _ if op.plan.reads.len() == reads => self.counts.full += 1,
-                Some(Method::Modify) => self.counts.modified += 1,
-                _ => self.counts.reconstructed += 1,
-            }
+        for row in self.rows.rows_of(span) {
+            self.plan_row(row, &mut op)?;
         }
         if op.plan.reads.is_empty() {
             self.begin_writing(op, plan);
             return Ok(());
         }
-        for (slot, old) in op.plan.reads.iter().enumerate() {
-            let (member, place) =
-                (self.rows.member(old.row, old.role), self.rows.on_member(old.row, &old.blocks));
-            plan.read_slot(ticket, member, Cause::Parity, place, slot as u32);
-        }
+        self.read_old(&op, plan);
         self.wait(op);
         Ok(())
     }
 
-    /// A write of whole rows, to whole disks, of which nothing is remembered: tells `write` who writes what.
-    pub(super) fn writes_whole_rows(
-        &mut self,
-        r: &HostRequest,
-        write: &mut dyn FnMut(MemberId, &HostRequest),
-    ) -> bool {
-        let (rows, whole, options) = (self.rows, self.whole_rows(r), &self.options);
-        let remembers = options.intent || options.journal || options.log.blocks > 0;
-        let row = rows.host_blocks();
-        if remembers || self.disks.degraded() || r.span() != (whole.start * row..whole.end * row) {
-            return false;
+    /// Decides how the parities of a row follow, which is the next one of a write.
+    pub(super) fn plan_row(&mut self, row: u64, op: &mut WriteOp) -> Result<(), TooManyDead> {
+        let (part, lost) = (self.rows.within(row, &op.span()), self.lost(row)?);
+        let reads = op.plan.reads.len();
+        let write = RowWrite { row, part, lost };
+        method::plan(&self.rows, &write, self.options.preference, &mut op.plan);
+        self.log_row(row, op);
+        self.counts.degraded += u64::from(lost.count() > 0);
+        match op.plan.segments.last().and_then(|p| p.method) {
+            _ if op.plan.reads.len() == reads => self.counts.full += 1,
+            Some(Method::Modify) => self.counts.modified += 1,
+            _ => self.counts.reconstructed += 1,
         }
-        self.counts.full += whole.end - whole.start;
-        for row in whole {
-            let (lba, blocks) = rows.on_member(row, &(0..rows.chunk));
-            for role in 0..rows.disks {
-                let why = if role < rows.data() { r.why } else { Cause::Parity };
-                write(rows.member(row, role), &HostRequest { lba, blocks, why, ..*r });
-            }
+        Ok(())
+    }
+
+    /// Reads what its parities need, each into the slot of its place in the list.
+    pub(super) fn read_old(&self, op: &WriteOp, plan: &mut MemberPlan) {
+        for (slot, old) in op.plan.reads.iter().enumerate() {
+            let (member, place) =
+                (self.rows.member(old.row, old.role), self.rows.on_member(old.row, &old.blocks));
+            plan.read_slot(op.ticket, member, Cause::Parity, place, slot as u32);
         }
-        true
     }
 
     /// A phase of a write is over: plans the next one.
@@ -124,7 +112,7 @@ impl Parity {
     }
 
     /// Writes the host's data in a row.
-    fn write_chunks(&self, row: u64, op: &WriteOp, plan: &mut MemberPlan) {
+    pub(super) fn write_chunks(&self, row: u64, op: &WriteOp, plan: &mut MemberPlan) {
         let (rows, span) = (self.rows, op.span());
         let part = rows.within(row, &span);
         for chunk in rows.chunks(&part).filter(|chunk| self.has(rows.disk(row, *chunk), row)) {
@@ -137,7 +125,7 @@ impl Parity {
     }
 
     /// Writes the parities of a row, or what they lack from now on to the log.
-    fn write_parities(&self, row: u64, op: &WriteOp, plan: &mut MemberPlan) {
+    pub(super) fn write_parities(&self, row: u64, op: &WriteOp, plan: &mut MemberPlan) {
         let segments = op.segments_of(row);
         let Some(SegmentPlan { lost, .. }) = segments.first() else { return };
         let log = op.logged.iter().find(|l| l.row == row);
@@ -198,7 +186,7 @@ impl Parity {
     }
 
     /// The rows that a range of the host's blocks covers as a whole.
-    fn whole_rows(&self, r: &HostRequest) -> Range<u64> {
+    pub(super) fn whole_rows(&self, r: &HostRequest) -> Range<u64> {
         let (row, span) = (self.rows.host_blocks(), r.span());
         span.start.div_ceil(row)..span.end / row
     }
