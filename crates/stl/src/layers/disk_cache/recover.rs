@@ -14,7 +14,8 @@ pub(super) const REWRITTEN: u32 = 2;
 pub(super) const RESET: u32 = 3;
 /// The units of set `words[0]` moved to the beginning of its cache band.
 pub(super) const COMPACTED: u32 = 4;
-/// Blocks `words[0]`, `words[1]` in number, were discarded.
+/// Blocks `words[0]`, `words[1]` in number, were discarded. In a checkpoint, where they may be several discards in one, `words[2]` is 1:
+/// what is cached of them stays so, because a unit of which no discard had all is.
 pub(super) const DISCARD: u32 = 5;
 /// The scratch band is about to be overwritten.
 pub(super) const SCRATCH_FREE: u32 = 6;
@@ -61,7 +62,9 @@ impl DiskCache {
                     pending = None;
                 }
                 DISCARD => {
-                    self.forget(Lba(a), Blocks(b));
+                    if c != 1 {
+                        self.forget(Lba(a), Blocks(b));
+                    }
                     self.discarded.insert(a..a + b);
                 }
                 SCRATCH_FREE => pending = None,
@@ -126,7 +129,7 @@ impl DiskCache {
             }
         }
         for run in self.discarded.runs() {
-            out.push(DISCARD, [run.start, run.end - run.start, 0]);
+            out.push(DISCARD, [run.start, run.end - run.start, 1]);
         }
     }
 }

@@ -241,6 +241,41 @@ fn a_recovered_layer_is_the_same_layer() {
     }
 }
 
+/// Units are cached as a whole: two discards of half a unit each leave it in the cache, and so does a restart.
+#[test]
+fn a_unit_discarded_in_halves_stays_cached_over_a_restart() {
+    let make = || make(20, 24, DiskCacheOptions { cache: 0.2, granularity: 8, ..DiskCacheOptions::default() });
+    let (mut layer, mut plan) = (make(), Plan::new(false, false));
+    for (op, lba, blocks) in
+        [(HostOp::Write, 8, 16), (HostOp::Discard, 8, 4), (HostOp::Discard, 12, 4), (HostOp::Discard, 16, 8)]
+    {
+        plan.clear();
+        layer.submit(SimTime::ZERO, &request(op, lba, blocks), &mut plan);
+    }
+    let state = |layer: &DiskCache| {
+        let mut records = Records::default();
+        layer.checkpoint(&mut records);
+        records
+    };
+    let recovered = |records: &Records| {
+        let mut layer = make();
+        layer.recover(records, &mut Plan::new(false, false));
+        layer
+    };
+    let records = state(&layer);
+    let same = recovered(&records);
+    assert_eq!([layer.cached, same.cached], [1, 1], "{records:?}");
+    assert!(state(&same) == records);
+    // A state of before, which did not say so.
+    let mut before = Records::default();
+    records.changes().for_each(|Record { tag, words: [a, b, c] }| {
+        before.push(tag, [a, b, if tag == recover::DISCARD { 0 } else { c }]);
+    });
+    let before = recovered(&before);
+    assert_eq!(before.cached, 0);
+    assert!(before.discarded.runs().eq([8..24]));
+}
+
 #[test]
 fn a_journal_survives_cuts_everywhere() {
     for (i, make) in variants().into_iter().enumerate().skip(6) {

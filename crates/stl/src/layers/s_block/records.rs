@@ -15,7 +15,8 @@ pub(super) const RECLAIM: u32 = 3;
 pub(super) const PLACED: u32 = 4;
 /// In the section of S-block `words[0]`, the slot at the tail was freed.
 pub(super) const POP: u32 = 5;
-/// Blocks `words[0]`, `words[1]` in number, were discarded.
+/// Blocks `words[0]`, `words[1]` in number, were discarded. In a checkpoint, where they may be several discards in one, `words[2]` is 1:
+/// what is cached of them stays so, because a unit of which no discard had all is.
 pub(super) const DISCARD: u32 = 6;
 /// Checkpoint: the S-block ring of the section of S-block `words[0]` begins at slot `words[1]`; slots follow.
 const SLOTS: u32 = 7;
@@ -33,10 +34,14 @@ const GONE: u32 = 12;
 impl SBlockLayer {
     pub(super) fn replay(&mut self, records: &Records) {
         for Record { tag, words } in records.changes() {
-            let [a, b, _] = words;
+            let [a, b, c] = words;
             let size = self.rules.size;
             if tag == DISCARD {
-                self.discard(a, b);
+                if c == 1 {
+                    self.discarded.insert(a..a + b);
+                } else {
+                    self.discard(a, b);
+                }
                 continue;
             }
             let id = if tag == PUT || tag == GONE { a / size } else { a };
@@ -97,7 +102,7 @@ impl SBlockLayer {
             }
         }
         for run in self.discarded.runs() {
-            out.push(DISCARD, [run.start, run.end - run.start, 0]);
+            out.push(DISCARD, [run.start, run.end - run.start, 1]);
         }
     }
 }

@@ -94,6 +94,39 @@ fn a_recovered_layer_is_the_same_layer() {
     }
 }
 
+/// Units are cached as a whole: two discards of half a unit each leave it in the cache, and so does a restart.
+#[test]
+fn a_unit_discarded_in_halves_stays_cached_over_a_restart() {
+    let make = || with(|o| o.rules.granularity = 8);
+    let (mut layer, mut plan) = (make(), Plan::new(false, false));
+    for (op, lba, blocks) in
+        [(HostOp::Write, 8, 16), (HostOp::Discard, 8, 4), (HostOp::Discard, 12, 4), (HostOp::Discard, 16, 8)]
+    {
+        plan.clear();
+        layer.submit(SimTime::ZERO, &request(op, lba, blocks), &mut plan);
+    }
+    let state = |layer: &SBlockLayer| {
+        let mut records = Records::default();
+        layer.checkpoint(&mut records);
+        records
+    };
+    let recovered = |records: &Records| {
+        let mut layer = make();
+        layer.recover(records, &mut Plan::new(false, false));
+        layer
+    };
+    let records = state(&layer);
+    let same = recovered(&records);
+    assert_eq!([layer.facts().cached, same.facts().cached], [Some(Blocks(8)); 2], "{records:?}");
+    assert!(state(&same) == records);
+    // A state of before, which did not say so.
+    let mut before = Records::default();
+    records.changes().for_each(|Record { tag, words: [a, b, _] }| before.push(tag, [a, b, 0]));
+    let before = recovered(&before);
+    assert_eq!(before.facts().cached, Some(Blocks(0)));
+    assert!(before.discarded.runs().eq(std::iter::once(8..24)));
+}
+
 /// Invalid places are freed before a destage is chosen: if that changed an age, `locate` would announce another choice.
 #[test]
 fn freeing_invalid_places_changes_no_age() {
