@@ -25,6 +25,9 @@ pub(super) const SCRATCH_BAND: u32 = 7;
 pub(super) const SCRATCH_SET: u32 = 8;
 /// The first `words[1]` positions of set `words[0]` are taken.
 const TAKEN: u32 = 9;
+/// Checkpoint: native band `words[0]`, none of whose units is cached, belongs to set `words[1]` since that was empty: it is rewritten with
+/// the others where all are.
+const ADOPTED: u32 = 10;
 
 /// What the scratch band protects.
 #[derive(Clone, Copy)]
@@ -70,6 +73,7 @@ impl DiskCache {
                 SCRATCH_FREE => pending = None,
                 SCRATCH_BAND => pending = Some(Pending::Band(a)),
                 SCRATCH_SET => pending = Some(Pending::Set(a, b)),
+                ADOPTED => _ = self.homes.settle(a, b as usize, &mut self.sets),
                 TAKEN => self.sets[a as usize].index.skip_to(b as u32),
                 _ => debug_assert!(false, "record {tag} is not the disk cache's"),
             }
@@ -117,6 +121,11 @@ impl DiskCache {
 
     pub(super) fn write_checkpoint(&self, out: &mut dyn Sink) {
         let units = self.units();
+        // Before all that is cached, because a band may belong to another set by now.
+        for (set, s) in self.sets.iter().enumerate().filter(|_| self.options.all_associated) {
+            let empty = s.natives.iter().zip(0..).filter(|&(_, slot)| s.live(slot) == 0);
+            empty.for_each(|(native, _)| out.push(ADOPTED, [u64::from(*native), set as u64, 0]));
+        }
         for (set, s) in self.sets.iter().enumerate() {
             for (key, position) in s.index.live() {
                 let (slot, unit) = ((u64::from(key) / units) as u32, u64::from(key) % units);
