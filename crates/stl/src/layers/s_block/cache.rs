@@ -263,8 +263,8 @@ impl CacheRing {
         if self.hole > 0 {
             return Front::Invalid(self.hole);
         }
-        let Some((id, len)) = self.items.tail() else { return Front::Empty };
-        match self.items.valid(id) {
+        let Some((valid, len)) = self.items.front() else { return Front::Empty };
+        match valid {
             0 => Front::Invalid(len),
             valid if valid & 1 == 1 => Front::Valid(u64::from(valid.trailing_ones()).min(len)),
             valid => Front::Invalid(u64::from(valid.trailing_zeros())),
@@ -409,8 +409,8 @@ impl CacheRing {
     pub(super) fn reclaim(&mut self, n: u64, blocks: &mut SBlocks) {
         let mut left = n;
         while left > 0 {
-            let k = match (self.hole, self.items.tail()) {
-                (0, Some((id, len))) => match self.items.valid(id) {
+            let k = match (self.hole, self.items.front()) {
+                (0, Some((valid, len))) => match valid {
                     0 => {
                         self.items.pop(blocks);
                         let k = len.min(left);

@@ -46,9 +46,8 @@ impl Section {
         let first = plan.ops().len();
         let mut moved = 0;
         loop {
-            moved += self.move_batch(rules.batch, work, plan);
             match self.cache.front() {
-                Front::Valid(_) => {}
+                Front::Valid(_) => moved += self.move_batch(rules.batch, work, plan),
                 Front::Invalid(n) => {
                     let n = n.min(need);
                     self.cache.reclaim(n, &mut self.blocks);

@@ -112,6 +112,23 @@ impl Items {
         }
     }
 
+    /// The valid blocks of the item at the tail, as [`Item::valid`], and its length.
+    #[inline]
+    pub(super) fn front(&self) -> Option<(u8, u64)> {
+        let mut leaf = self.leaves.get(self.leaf)?;
+        let mut rank = self.rank;
+        if rank >= leaf.count() {
+            (leaf, rank) = (&self.leaves[leaf.next as usize], 0);
+            match leaf.gap {
+                Gap(0) if leaf.used == 0 => return None,
+                Gap(0) => {}
+                gap => return Some((0, gap.length())),
+            }
+        }
+        let order = leaf.order[rank];
+        Some((leaf.items[usize::from(order & 31)].valid(), u64::from(order >> 5) + 1))
+    }
+
     /// All items with their lengths from the tail to the head; [`NONE`] for an item is an invalid place.
     pub(super) fn in_order(&self) -> impl Iterator<Item = (u32, u64)> + '_ {
         let here = self.leaves.get(self.leaf);

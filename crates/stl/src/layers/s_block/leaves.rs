@@ -177,7 +177,8 @@ const CHUNK: usize = 256;
 /// All leaves by their numbers.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Leaves {
-    chunks: Vec<Box<[Leaf]>>,
+    /// Of a length that the compiler knows: each look at an item is one at its chunk.
+    chunks: Vec<Box<[Leaf; CHUNK]>>,
     len: usize,
 }
 
@@ -198,7 +199,7 @@ impl Leaves {
     /// Adds an empty leaf; answers its number.
     pub(super) fn push(&mut self) -> usize {
         if self.len.is_multiple_of(CHUNK) {
-            self.chunks.push(vec![Leaf::EMPTY; CHUNK].into_boxed_slice());
+            self.chunks.push(boxed(Leaf::EMPTY));
         }
         self.len += 1;
         self.len - 1
@@ -207,20 +208,28 @@ impl Leaves {
     /// Hints that a leaf will be passed soon.
     #[inline]
     pub(super) fn fetch(&self, leaf: usize) {
-        smrlab_blockmap::prefetch(&self.chunks[leaf / CHUNK], leaf % CHUNK);
+        smrlab_blockmap::prefetch(&self.chunks[leaf / CHUNK][..], leaf % CHUNK);
         (0..LEAF).step_by(8).for_each(|i| smrlab_blockmap::prefetch(&self[leaf].items, i));
     }
+}
+
+/// `N` times the same on the heap: too much for the stack.
+pub(super) fn boxed<T: Clone, const N: usize>(each: T) -> Box<[T; N]> {
+    let Ok(all) = vec![each; N].into_boxed_slice().try_into() else { unreachable!("it has {N} of them") };
+    all
 }
 
 impl std::ops::Index<usize> for Leaves {
     type Output = Leaf;
 
+    #[inline]
     fn index(&self, leaf: usize) -> &Leaf {
         &self.chunks[leaf / CHUNK][leaf % CHUNK]
     }
 }
 
 impl std::ops::IndexMut<usize> for Leaves {
+    #[inline]
     fn index_mut(&mut self, leaf: usize) -> &mut Leaf {
         &mut self.chunks[leaf / CHUNK][leaf % CHUNK]
     }

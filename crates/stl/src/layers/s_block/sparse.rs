@@ -17,8 +17,9 @@ impl Items {
     #[inline]
     pub(super) fn emptied(&mut self, id: u32) {
         let leaf = id as usize / LEAF;
-        self.leaves[leaf].live &= !(1 << (id as usize % LEAF));
-        match self.leaves[leaf].live {
+        let live = &mut self.leaves[leaf].live;
+        *live &= !(1 << (id as usize % LEAF));
+        match *live {
             0 => self.leave_out(leaf),
             live if live.count_ones() <= SPARSE => self.sparse = leaf as u32,
             _ => {}

@@ -1,6 +1,7 @@
 //! Tables of heads, for S-blocks with more items than one list should have.
 
 use super::blocks::{END, NONE};
+use super::leaves::boxed;
 
 /// Heads in a line of memory.
 const LINE: usize = 16;
@@ -19,7 +20,7 @@ struct Line([u32; LINE]);
 /// The tables of a section: one head for each list of an S-block, by the lowest bits of the unit.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Tables {
-    chunks: Vec<Box<[Line]>>,
+    chunks: Vec<Box<[Line; CHUNK]>>,
     /// Lines of the last chunk that were given out.
     given: usize,
     /// First lines of tables that are not in use, by size.
@@ -63,7 +64,7 @@ impl Tables {
                 let rest = self.given..if self.chunks.is_empty() { 0 } else { CHUNK };
                 let base = self.chunks.len().saturating_sub(1) * CHUNK;
                 self.unused[0].extend(rest.map(|line| (base + line) as u32));
-                self.chunks.push(vec![Line([NONE; LINE]); CHUNK].into_boxed_slice());
+                self.chunks.push(boxed(Line([NONE; LINE])));
                 self.given = 0;
             }
             self.given += lines;
@@ -96,7 +97,7 @@ impl Tables {
     #[inline]
     pub(super) fn fetch(&self, table: Table, unit: u64) {
         let (chunk, line, _) = table.place(unit);
-        smrlab_blockmap::prefetch(&self.chunks[chunk], line);
+        smrlab_blockmap::prefetch(&self.chunks[chunk][..], line);
     }
 
     pub(super) fn bytes(&self) -> u64 {
