@@ -4,13 +4,13 @@
 //! are taken a hand goes round: a unit that was not written since the hand passed last goes back to the log.
 
 use super::{LogLayer, records};
+use crate::parts::bits::Bits;
 use crate::parts::free_bands::FreeBands;
 use crate::parts::homes::Live;
 use crate::parts::rows::Rows;
 use crate::parts::slots::Slots;
 use crate::parts::units::{Fill, UnitSpan};
 use crate::{AnyRecord, Cause, Counted, Dir, Endpoint, Plan, Record, Sink};
-use smrlab_blockmap::BlockSet;
 use smrlab_disk::{BandId, DriveModel};
 use smrlab_units::{Blocks, Pba, counters};
 
@@ -36,7 +36,7 @@ pub struct Raz {
     places: u32,
     free: FreeBands,
     /// Places whose unit was written since the hand passed.
-    recent: BlockSet,
+    recent: Bits,
     hand: u32,
     counters: Counters,
 }
@@ -70,8 +70,8 @@ impl Raz {
         if places == 0 {
             return Err(format!("no track holds a unit of {unit} blocks: use a smaller granularity="));
         }
-        let (recent, counters) = Default::default();
-        Ok(Self { band, tracks, places, free: FreeBands::new(places), recent, hand: 0, counters })
+        let (free, recent) = (FreeBands::new(places), Bits::new(places));
+        Ok(Self { band, tracks, places, free, recent, hand: 0, counters: Counters::default() })
     }
 
     /// Bands that are the log's.
@@ -100,18 +100,11 @@ impl Raz {
         let looks = LOOKS.min(self.places);
         // Up to the last place, and on from the first one.
         let first = looks.min(self.places - self.hand);
-        let mut passed = self.written(self.hand, first);
+        let mut passed = self.recent.run_in(self.hand..self.hand + first);
         if passed == first {
-            passed += self.written(0, looks - first);
+            passed += self.recent.run_in(0..looks - first);
         }
         if passed < looks { (passed + 1, true) } else { (looks, false) }
-    }
-
-    /// How many of `count` places from one on were written since the hand passed, before the first that was not.
-    fn written(&self, place: u32, count: u32) -> u32 {
-        let from = u64::from(place);
-        let run = self.recent.runs_in(from..from + u64::from(count)).next();
-        run.filter(|run| run.start == from).map_or(0, |run| (run.end - from) as u32)
     }
 
     /// The last place that the hand passes when it passes so many.
@@ -122,18 +115,13 @@ impl Raz {
     /// The hand goes on.
     pub(super) fn pass(&mut self, places: u32) {
         for _ in 0..places {
-            let at = u64::from(self.hand);
-            self.recent.remove(at..at + 1);
+            self.recent.remove(self.hand);
             self.hand = (self.hand + 1) % self.places;
         }
     }
 
-    fn wrote(&mut self, place: u32) {
-        self.recent.insert(u64::from(place)..u64::from(place) + 1);
-    }
-
     pub(super) fn give_up(&mut self, place: u32) {
-        self.recent.remove(u64::from(place)..u64::from(place) + 1);
+        self.recent.remove(place);
         self.free.put(place);
     }
 
@@ -154,14 +142,14 @@ impl Raz {
     /// Takes a record of its checkpoint.
     pub(super) fn restore(&mut self, record: &Record) {
         match records::recent_of(record) {
-            Some(run) => _ = self.recent.insert(run),
+            Some(run) => run.for_each(|place| self.recent.insert(place as u32)),
             None => _ = self.free.replay(&records::free_of(record)),
         }
     }
 
     pub(super) fn bytes(&self) -> u64 {
         let tracks = self.tracks.capacity() * size_of::<(u32, u32)>();
-        (tracks + self.recent.bytes()) as u64 + self.free.bytes()
+        tracks as u64 + self.recent.bytes() + self.free.bytes()
     }
 
     pub(super) fn counters(&self, out: &mut Counted) {
@@ -210,7 +198,7 @@ impl LogLayer {
         let (at, g) = (self.slots().pba(slot), span.unit);
         plan.write_pieces(Cause::Host, at, Blocks(g), |out| span.pieces(unit..unit + 1, fill, out));
         plan.record(records::placed(span, unit));
-        self.placed(unit, slot);
+        self.placed(unit, (place, slot));
         self.free_emptied(plan);
         Ok(unit + 1)
     }
@@ -238,12 +226,13 @@ impl LogLayer {
             return true;
         }
         let (passed, cold) = raz.look();
-        let victim = self.homes.in_slot(raz.slot(raz.last_of(passed)));
+        let place = raz.last_of(passed);
+        let victim = self.homes.in_slot(raz.slot(place));
         plan.record(records::passed(passed));
         self.hand_on(passed);
         let victim = victim.filter(|v| cold && !(span.first..span.end).contains(&v.unit));
         if let Some(victim) = victim {
-            self.demote(victim, plan);
+            self.demote(victim, place, plan);
         } else {
             self.raz.iter_mut().for_each(|r| r.counters.refused += 1);
         }
@@ -251,7 +240,7 @@ impl LogLayer {
     }
 
     /// Moves a unit from its place to the log.
-    fn demote(&mut self, victim: Live, plan: &mut Plan) {
+    fn demote(&mut self, victim: Live, place: u32, plan: &mut Plan) {
         let (first, unit) = (plan.ops().len(), Blocks(self.slots().unit()));
         let op = plan.read_staged(Cause::Defrag, self.slots().pba(victim.slot), unit);
         let head = self.host_head(0, 0);
@@ -259,7 +248,7 @@ impl LogLayer {
         let at = self.slots().pba_in(band, self.homes.written(band));
         plan.write(Cause::Defrag, at, unit, Endpoint::Staged(op, Blocks::ZERO));
         plan.record(records::demoted(victim.unit, head));
-        self.demoted(victim.unit, head);
+        self.demoted(victim.unit, place, head);
         plan.cleaned("demotion", first, unit);
         self.make_room(plan);
     }
@@ -269,8 +258,8 @@ impl LogLayer {
         self.raz.iter_mut().for_each(|r| r.pass(places));
     }
 
-    /// The host wrote a unit to a slot that is a place.
-    pub(super) fn placed(&mut self, unit: u64, slot: u32) {
+    /// The host wrote a unit to a place, which is a slot.
+    fn placed(&mut self, unit: u64, (place, slot): (u32, u32)) {
         let band = self.slots().band_of(slot);
         if self.homes.written(band) == 0 {
             self.homes.open(band);
@@ -284,8 +273,7 @@ impl LogLayer {
         }
         if let Some(raz) = &mut self.raz {
             raz.counters.placed += 1;
-            let place = raz.place(slot).expect("the slot is a place");
-            raz.wrote(place);
+            raz.recent.insert(place);
         }
     }
 
@@ -294,7 +282,7 @@ impl LogLayer {
         if let Some(raz) = &mut self.raz {
             let place = raz.free.pop();
             let slot = raz.slot(place);
-            self.placed(unit, slot);
+            self.placed(unit, (place, slot));
         }
     }
 
@@ -305,14 +293,13 @@ impl LogLayer {
             let place = self.place_of(unit).expect("it has a place");
             if let Some(raz) = &mut self.raz {
                 raz.counters.updated += 1;
-                raz.wrote(place);
+                raz.recent.insert(place);
             }
         }
     }
 
-    /// A unit is at the end of a head's band, and its place is free.
-    pub(super) fn demoted(&mut self, unit: u64, head: u32) {
-        let place = self.place_of(unit).expect("it has a place");
+    /// The unit of a place is at the end of a head's band, and the place is free.
+    pub(super) fn demoted(&mut self, unit: u64, place: u32, head: u32) {
         let band = self.heads[head as usize].expect("its head is open");
         self.homes.append(band, unit, 0);
         self.bands[band as usize].stamp = self.clock;
@@ -344,41 +331,45 @@ impl LogLayer {
 mod tests {
     use super::*;
 
+    /// So many places on one track.
+    fn raz(places: u32) -> Raz {
+        let (free, recent) = (FreeBands::new(places), Bits::new(places));
+        Raz { band: 1, tracks: vec![(0, 8)], places, free, recent, hand: 0, counters: Counters::default() }
+    }
+
     /// Of four places 0 and 1 were written again: the hand passes them once, and gives up 2, then 3, then 0, which nobody wrote since. Where all
     /// were written it goes round and finds none, but the next time.
     #[test]
     fn the_hand_goes_round_and_passes_what_was_written_again() {
-        let (recent, counters) = Default::default();
-        let free = FreeBands::new(4);
-        let mut raz = Raz { band: 1, tracks: vec![(0, 8)], places: 4, free, recent, hand: 0, counters };
+        let mut raz = raz(4);
         let next = |raz: &mut Raz| {
             let (passed, cold) = raz.look();
             let last = raz.last_of(passed);
             raz.pass(passed);
             (last, cold)
         };
-        [0, 1].into_iter().for_each(|place| raz.wrote(place));
+        [0, 1].into_iter().for_each(|place| raz.recent.insert(place));
         assert_eq!([(); 3].map(|()| next(&mut raz)), [(2, true), (3, true), (0, true)]);
-        (0..4).for_each(|place| raz.wrote(place));
+        (0..4).for_each(|place| raz.recent.insert(place));
         assert_eq!([(); 2].map(|()| next(&mut raz)), [(0, false), (1, true)]);
     }
 
     /// The hand looks at so many places at most, and on from the last one to the first.
     #[test]
     fn the_hand_passes_so_many_places_at_once_at_most() {
-        let (recent, counters) = Default::default();
-        let (n, free) = (3 * LOOKS, FreeBands::new(3 * LOOKS));
-        let mut raz = Raz { band: 1, tracks: vec![(0, 8)], places: n, free, recent, hand: n - 3, counters };
-        [n - 3, n - 2, n - 1, 0, 1, 3].into_iter().for_each(|place| raz.wrote(place));
+        let n = 3 * LOOKS;
+        let mut raz = Raz { hand: n - 3, ..raz(n) };
+        let written = |raz: &Raz| raz.recent.runs().iter().map(|run| run.end - run.start).sum::<u64>();
+        [n - 3, n - 2, n - 1, 0, 1, 3].into_iter().for_each(|place| raz.recent.insert(place));
         // Five were written, and the sixth was not.
         assert_eq!((raz.look(), raz.last_of(6)), ((6, true), 2));
         raz.pass(6);
-        assert_eq!((raz.hand, raz.recent.count()), (3, 1));
+        assert_eq!((raz.hand, written(&raz)), (3, 1));
         assert_eq!(raz.look(), (2, true));
-        (0..n).for_each(|place| raz.wrote(place));
+        (0..n).for_each(|place| raz.recent.insert(place));
         assert_eq!(raz.look(), (LOOKS, false));
         raz.pass(LOOKS);
-        assert_eq!((raz.hand, raz.recent.count()), (3 + LOOKS, u64::from(n - LOOKS)));
+        assert_eq!((raz.hand, written(&raz)), (3 + LOOKS, u64::from(n - LOOKS)));
         raz.hand = n - 3;
         assert_eq!(raz.look(), (3 + 3 + 1, true), "the last three and the first three");
     }

@@ -105,7 +105,7 @@ impl LogLayer {
                 self.updated(a / g..(a + b).div_ceil(g));
                 self.discarded.remove(a..a + b);
             }
-            DEMOTE => self.demoted(a, b as u32),
+            DEMOTE => self.demoted(a, self.place_of(a).expect("it has a place"), b as u32),
             PASS => self.hand_on(a as u32),
             MOVE => self.relocate(self.heads[c as usize].expect("its head is open"), a..a + b),
             CLEAN => self.cleaning = Some(a as u32),
