@@ -259,3 +259,40 @@ fn zones_of_a_surface_are_its_share_of_the_tracks() {
     assert_eq!(shares(&[30, 1], surface(3)), [(30, 10)]);
     assert_eq!(shares(&[7, 2], surface(1)), [(7, 7), (2, 2)]);
 }
+
+/// What is told of a drive's zones adds up to the drive, whatever is spare on its tracks or was slipped.
+#[test]
+fn zones_of_a_drive_are_all_of_its_blocks() {
+    use smrlab_disk::SeekCurve;
+    use smrlab_disk::geometry::{Defect, ZoneSpec};
+    let mut spec = model("modern-7200,capacity=20GB").spec().clone();
+    spec.geometry.surfaces = 1;
+    let zone = |cylinders, sectors, spare_sectors| {
+        let mut zone = ZoneSpec::plain(cylinders, sectors);
+        zone.spare_sectors = spare_sectors;
+        zone
+    };
+    spec.geometry.zones =
+        vec![zone(300, 1200, 0), zone(200, 1200, 30), zone(250, 1200, 30), zone(100, 1000, 0)];
+    spec.geometry.defects =
+        [3, 310, 620].map(|cylinder| Defect { cylinder, surface: 0, sector: cylinder % 7 }).to_vec();
+    for curve in [&mut spec.mechanics.read_seek, &mut spec.mechanics.write_seek] {
+        if let SeekCurve::ThreePoint { full, .. } = curve {
+            *full = 0;
+        }
+    }
+    let odd = DriveModel::new(spec, Vec::new()).unwrap();
+    let tracks = |e: &Extraction| e.zones.iter().map(|z| (z.tracks, z.usable)).collect::<Vec<_>>();
+    assert_eq!(tracks(&of_drive(&odd).unwrap()), [(300, 1200), (450, 1170), (100, 1000)]);
+    for drive in [odd, model("modern-7200"), model("tiny"), model("he2014-example")] {
+        let found = of_drive(&drive).unwrap();
+        let (mut lba, mut track) = (0, 0);
+        for z in &found.zones {
+            assert_eq!((z.first_lba, z.first_track), (lba, track));
+            assert_eq!(z.blocks + z.slips, z.tracks * z.usable);
+            (lba, track) = (z.end(), track + z.tracks);
+        }
+        assert_eq!(lba, drive.geometry().blocks().0);
+        assert!(found.zones.windows(2).all(|z| (z[0].usable, z[0].sectors) != (z[1].usable, z[1].sectors)));
+    }
+}

@@ -14,6 +14,8 @@ type Asked = (u16, u64, u32, Vec<u8>);
 #[derive(Clone, Copy)]
 struct Says {
     init: u64,
+    /// What it knows: fixed newstyle, and no zeroes behind the export's flags.
+    flags: u16,
     /// What GO is answered with behind the export's information.
     go: u32,
     bytes: u64,
@@ -29,6 +31,7 @@ struct Says {
 
 const GOOD: Says = Says {
     init: INIT_MAGIC,
+    flags: 3,
     go: 1,
     bytes: 1 << 20,
     read_only: false,
@@ -52,12 +55,15 @@ fn option_reply(s: &mut UnixStream, kind: u32, data: &[u8]) {
 }
 
 fn serve(says: Says, s: &mut UnixStream) -> Vec<Asked> {
-    let greeting = [&says.init.to_be_bytes()[..], &OPTION_MAGIC.to_be_bytes(), &[0, 3]].concat();
+    let greeting =
+        [&says.init.to_be_bytes()[..], &OPTION_MAGIC.to_be_bytes(), &says.flags.to_be_bytes()].concat();
     s.write_all(&greeting).unwrap();
-    if says.init != INIT_MAGIC {
+    if says.init != INIT_MAGIC || says.flags & 1 == 0 {
         return Vec::new();
     }
-    assert_eq!((number::<4>(s), number::<8>(s), number::<4>(s)), (3, OPTION_MAGIC, u64::from(OPT_GO)));
+    // Of what the server knows it says what it knows, too.
+    let known = u64::from(says.flags & 3);
+    assert_eq!((number::<4>(s), number::<8>(s), number::<4>(s)), (known, OPTION_MAGIC, u64::from(OPT_GO)));
     let mut data = vec![0; number::<4>(s) as usize];
     s.read_exact(&mut data).unwrap();
     assert_eq!(
@@ -180,6 +186,15 @@ fn what_a_server_does_wrong_is_said() {
     };
     let (what, gone) = opened(Says { init: 7, ..GOOD });
     assert!(what.ends_with("this server does not speak NBD (fixed newstyle)") && !gone, "{what}");
+    for flags in [0, 2] {
+        let (what, gone) = opened(Says { flags, ..GOOD });
+        assert!(what.ends_with("does not speak NBD (fixed newstyle)") && !gone, "{what}");
+    }
+    for flags in [1, 3, 7, u16::MAX] {
+        let (client, server) = connected(Says { flags, ..GOOD });
+        access(&mut client.unwrap(), Dir::Read, 0, 8).unwrap();
+        server.join().unwrap();
+    }
     let (what, gone) = opened(Says { go: 0x8000_0006, ..GOOD });
     assert!(what.ends_with("the server refuses the export 'e x' no such thing") && !gone, "{what}");
     let (client, server) = connected(Says { handle: 1, ..GOOD });
