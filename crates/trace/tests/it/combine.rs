@@ -228,9 +228,9 @@ fn ambiguous_files_show_what_each_reading_would_mean() {
     std::fs::write(&path, "0 0 1024 512 1\n1000 0 512 512 0\n").unwrap();
     let e = opened(&[path.to_str().unwrap()], Mix::ByTime).err().unwrap();
     for needle in [
-        "disksim    2 requests (1 reads) in 1.000000 s (2.000 requests/s), 256.0 KiB each, up to 0.001 GB",
-        "mqsim      2 requests (1 reads) in 0.000001 s",
-        "msr-cut    2 requests (1 reads) in 1.000000 s (2.000 requests/s), 0.5 KiB each",
+        "disksim    2 requests (1 read) in 1.000000 s (2.000 requests/s), 256.0 KiB each, up to 0.001 GB",
+        "mqsim      2 requests (1 read) in 0.000001 s",
+        "msr-cut    2 requests (1 read) in 1.000000 s (2.000 requests/s), 0.5 KiB each",
         ":csv,columns=",
     ] {
         assert!(e.contains(needle), "{e} lacks {needle}");

@@ -96,9 +96,9 @@ fn ticks_from_the_start_are_times() {
 fn formats_that_may_be_meant_are_told_with_their_figures() {
     let said = rows("auto", "0 0 1024 512 1\n1 0 512 512 0\n").unwrap_err();
     for line in [
-        "disksim    2 requests (1 reads) in 0.001000 s (2000.000 requests/s), 256.0 KiB each, up to 0.001 GB",
-        "mqsim      2 requests (1 reads) in 0.000000 s (2000000000.000 requests/s), 256.0 KiB each",
-        "msr-cut    2 requests (1 reads) in 0.001000 s (2000.000 requests/s), 0.5 KiB each, up to 0.000 GB",
+        "disksim    2 requests (1 read) in 0.001000 s (2000.000 requests/s), 256.0 KiB each, up to 0.001 GB",
+        "mqsim      2 requests (1 read) in 0.000000 s (2000000000.000 requests/s), 256.0 KiB each",
+        "msr-cut    2 requests (1 read) in 0.001000 s (2000.000 requests/s), 0.5 KiB each, up to 0.000 GB",
     ] {
         assert!(said.contains(line), "{said}");
     }
