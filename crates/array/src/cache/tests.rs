@@ -1,7 +1,8 @@
 //! What is destaged and when, request by request.
 
-use crate::{Array, ArrayContext, Job, MemberPlan, Phase, Ticket, Work, parse};
-use smrlab_stl::HostRequest;
+use crate::plan::Outcome;
+use crate::{Array, ArrayContext, Job, MemberId, MemberPlan, Phase, Ticket, Work, parse};
+use smrlab_stl::{HostRequest, Refusal};
 use smrlab_units::{Blocks, HostOp, Lba};
 
 struct Rig {
@@ -198,4 +199,23 @@ fn what_goes_past_a_read_cache_is_forgotten_there() {
     assert_eq!(rig.begin(4, read(0, 8)).0, []);
     let mut rig = Rig::new(&format!("{text},ssd_read=16blk,ssd_write=16blk"));
     assert_eq!(tell(&mut rig), (false, vec![]));
+}
+
+/// Of two blocks one is dirty on the SSD and the other was on a disk that is dead, with one more: the read is refused at once. Read alone the
+/// dirty one is there.
+#[test]
+fn a_read_is_refused_though_part_of_it_is_dirty() {
+    let mut rig = Rig::new("raid5,disks=3,chunk=8blk,ssd_write=8blk,ssd_page=1blk,ssd_high=90%,ssd_low=80%");
+    assert_eq!(rig.write(1, 1), []);
+    [0, 1].map(MemberId).into_iter().for_each(|disk| rig.array.failed(disk, &mut MemberPlan::new(true)));
+    let read = |lba, blocks| Work::Host(HostRequest::new(HostOp::Read, Lba(lba), Blocks(blocks)));
+    assert_eq!(rig.begin(1, read(1, 1)), (vec![0], vec![]));
+    for (ticket, lba) in [(2, 0), (4, 1)] {
+        let (on_ssd, jobs) = rig.begin(ticket, read(lba, 2));
+        assert_eq!((on_ssd.len(), jobs.len()), (0, 1));
+        let mut plan = MemberPlan::new(true);
+        rig.array.start(Ticket(ticket + 1), &Work::Job(jobs[0]), &mut plan);
+        let over = [Outcome::Refused(Ticket(ticket), Refusal::Lost), Outcome::Ended(Ticket(ticket + 1))];
+        assert_eq!((plan.outcomes(), plan.ops().len()), (&over[..], 0), "{lba}");
+    }
 }

@@ -71,13 +71,17 @@ fn issued(at: SimTime, op: &MemberOp, served: Option<(u64, u64, MemberId)>) -> S
     )
 }
 
-/// A disk with a cache that it cleans when idle, or a plain one.
+/// A disk with a cache that it cleans when idle, or a plain one, first come first served.
 fn drive(layer: &str) -> Member {
+    behind(layer, "fcfs")
+}
+
+fn behind(layer: &str, scheduler: &str) -> Member {
     let mut problems = smrlab_units::problems::Problems::default();
     let wanted = smrlab_drive::Wanted {
         drive: "tiny",
         layer,
-        scheduler: "fcfs",
+        scheduler,
         metadata: "nv",
         mechanics: None,
         medium: None,

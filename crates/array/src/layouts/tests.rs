@@ -393,3 +393,107 @@ fn a_write_to_zones_that_cannot_be_kept_is_refused() {
         }
     }
 }
+
+/// Host-managed drives refuse what is out of order: arrays of them are refused, but for those that write in order.
+#[test]
+fn arrays_of_host_managed_drives_are_those_that_write_in_order() {
+    for (text, fits) in [
+        ("striped,disks=2", false),
+        ("mirror,disks=2", false),
+        ("raid5,disks=3,chunk=8blk", false),
+        ("dvs,disks=4,chunk=8blk,segment=4", false),
+        ("full-stripe,disks=3,chunk=8blk,batch=5", true),
+        ("zone-log", true),
+        ("dm-zoned,reserved=1", true),
+        ("spanning,disks=1", false),
+    ] {
+        let chosen = parse(text).unwrap();
+        let sizes = vec![Blocks(60 * 64); chosen.disks as usize];
+        let zones = vec![zones(); chosen.disks as usize];
+        let built = chosen.build(&ArrayContext::new(&sizes).zoned(&zones)).map(drop);
+        let said = built.as_ref().err().map(ToString::to_string).unwrap_or_default();
+        assert_eq!((built.is_ok(), said.contains("host-managed")), (fits, !fits), "{text}: {said}");
+    }
+}
+
+/// An array, what it asks for, and works whose phases end one after the other; jobs that it plans are begun.
+struct Driven {
+    array: Box<dyn Array>,
+    tickets: u32,
+    /// Works with a phase under way.
+    open: std::collections::VecDeque<Ticket>,
+    asked: Vec<(MemberId, HostRequest)>,
+}
+
+impl Driven {
+    fn new(text: &str, sizes: &[u64]) -> Self {
+        Self {
+            array: array(text, sizes),
+            tickets: 0,
+            open: std::collections::VecDeque::new(),
+            asked: Vec::new(),
+        }
+    }
+
+    /// Begins a work, and the jobs that come of it.
+    fn begin(&mut self, work: Work) -> Ticket {
+        self.tickets += 1;
+        let (ticket, mut plan) = (Ticket(self.tickets), MemberPlan::new(true));
+        self.array.start(ticket, &work, &mut plan);
+        self.take(&plan);
+        ticket
+    }
+
+    fn end_phase(&mut self, ticket: Ticket) {
+        let mut plan = MemberPlan::new(true);
+        self.array.complete(Phase { ticket, lost: false, untaken: None, busy: false }, &mut plan);
+        self.take(&plan);
+    }
+
+    fn take(&mut self, plan: &MemberPlan) {
+        for op in plan.ops() {
+            self.asked.push((op.member, op.request));
+            if !self.open.contains(&op.ticket) {
+                self.open.push_back(op.ticket);
+            }
+        }
+        plan.jobs().iter().for_each(|job| _ = self.begin(Work::Job(*job)));
+    }
+
+    /// Ends all phases, but for those of `held`.
+    fn settle(&mut self, held: Option<Ticket>) {
+        while let Some(at) = self.open.iter().position(|ticket| Some(*ticket) != held) {
+            let ticket = self.open.remove(at).unwrap();
+            self.end_phase(ticket);
+        }
+    }
+
+    /// Blocks written since it was asked last, by why: the host's, parity, padding, anything else.
+    fn written(&mut self) -> [u64; 4] {
+        let mut sums = [0; 4];
+        for (_, r) in self.asked.drain(..).filter(|(_, r)| r.op == HostOp::Write) {
+            let of = [Cause::Host, Cause::Parity, Cause::Fill].iter().position(|why| *why == r.why);
+            sums[of.unwrap_or(3)] += r.blocks.0;
+        }
+        sums
+    }
+}
+
+/// Six chunks of eight blocks that make whole stripes, and one alone: what is written for the host is what it wrote, whatever lies beside it on
+/// a drive; the rest is parity, and padding where only whole stripes are written.
+#[test]
+fn blocks_are_written_for_what_they_are_for() {
+    for (text, whole, alone) in [
+        ("striped,disks=4,chunk=8blk", [48, 0, 0, 0], [8, 0, 0, 0]),
+        ("raid5,disks=4,chunk=8blk", [48, 16, 0, 0], [8, 8, 0, 0]),
+        ("raid6,disks=4,chunk=8blk", [48, 48, 0, 0], [8, 16, 0, 0]),
+        ("full-stripe,disks=4,chunk=8blk,segment=4", [48, 16, 0, 0], [8, 8, 16, 0]),
+    ] {
+        let mut driven = Driven::new(text, &[960; 4]);
+        for (lba, blocks, expected) in [(0, 48, whole), (96, 8, alone), (144, 48, whole)] {
+            driven.begin(host(HostOp::Write, lba, blocks));
+            driven.settle(None);
+            assert_eq!(driven.written(), expected, "{text}: {blocks} blocks");
+        }
+    }
+}

@@ -209,3 +209,85 @@ fn a_restart_tells_of_dead_drives() {
         assert_eq!(dead[1], !replaced, "{text}");
     }
 }
+
+/// A drive with zones that were written before its array knew of it: the array goes on behind what the drive has.
+#[test]
+fn a_restart_asks_drives_for_their_zones() {
+    let member = drive("zoned,zone=32KiB,conventional=0%");
+    let zones = [smrlab_stl::zones_of(member.drive().unwrap().layer())];
+    let over = |member: Member| {
+        let sizes = [member.drive().unwrap().layer().host_blocks()];
+        let array = parse("zone-log").unwrap().build(&ArrayContext::new(&sizes).zoned(&zones)).unwrap().array;
+        EventLoop::new(array, vec![member], Vec::new(), Schedule::default(), false)
+    };
+    let write = |all: &mut EventLoop, told: &mut Told, n: u64| {
+        for id in 0..n {
+            let r = HostRequest::new(HostOp::Write, Lba(8 * id), Blocks(8)).numbered(id);
+            let Ok(()) = all.submit(all.now(), &r, told);
+            let Ok(()) = all.finish(told);
+        }
+        let done: Vec<_> = std::iter::from_fn(|| all.next_done()).map(|done| done.refusal).collect();
+        assert_eq!(done, vec![None; n as usize]);
+    };
+    let (mut all, mut told) = (over(member), Told::default());
+    write(&mut all, &mut told, 5);
+    let Ok(mut drives) = all.power_lost(&mut told);
+    let fcfs = smrlab_drive::sched::parse("fcfs").unwrap();
+    let mut again = over(Member::of_drive(drives.remove(0), &fcfs));
+    let Ok(()) = again.recover(&Records::default(), Stop::Killed, &mut told);
+    write(&mut again, &mut told, 9);
+}
+
+/// Who carries out requests, and cannot do those of one drive.
+struct Fails {
+    drive: MemberId,
+    failed: bool,
+}
+
+impl Observer for Fails {
+    type Error = Infallible;
+
+    fn dispatched(&mut self, _: SimTime, _: &HostRequest, e: &TimedPlan<'_>) -> Result<(), Infallible> {
+        self.failed = e.member == self.drive;
+        Ok(())
+    }
+}
+
+impl ArrayObserver for Fails {
+    fn issued(
+        &mut self,
+        _: SimTime,
+        op: &MemberOp,
+        _: &MemberPlan,
+        _: Option<&TimedPlan<'_>>,
+    ) -> Result<(), Infallible> {
+        self.failed = op.member == self.drive;
+        Ok(())
+    }
+
+    fn throws_out(&mut self) -> bool {
+        std::mem::take(&mut self.failed)
+    }
+}
+
+/// A drive whose requests cannot be carried out is dead from then on, with a scheduler and without; its array goes on with the other.
+#[test]
+fn a_drive_that_cannot_do_its_requests_is_thrown_out() {
+    for scheduler in ["fcfs", "sptf,depth=64"] {
+        for of in [0, 1] {
+            let members = vec![behind("cmr", scheduler), behind("cmr", scheduler)];
+            let sizes = [0, 1].map(|n: usize| members[n].drive().unwrap().layer().host_blocks());
+            let array = parse("mirror,disks=2").unwrap().build(&ArrayContext::new(&sizes)).unwrap().array;
+            let mut all = EventLoop::new(array, members, Vec::new(), Schedule::default(), false);
+            let mut fails = Fails { drive: MemberId(of), failed: false };
+            for id in 0..2 {
+                let r = HostRequest::new(HostOp::Write, Lba(9 * id), Blocks(4)).numbered(id);
+                let Ok(()) = all.submit(all.now(), &r, &mut fails);
+                let Ok(()) = all.finish(&mut fails);
+                assert_eq!(all.next_done().map(|done| done.refusal), Some(None), "{scheduler}");
+            }
+            let dead = [0, 1].map(|n| all.is_dead(MemberId(n)));
+            assert_eq!((dead, all.deaths()), ([of == 0, of == 1], 1), "{scheduler}");
+        }
+    }
+}

@@ -415,6 +415,8 @@ mod tests {
         let chunk = |data, buffer| Chunk { data, buffer };
         let blocks = |from: u64, to: u64| vec![Range { start: from, end: to + 1 }];
         let all = |zone| vec![mapping..mapping + 1, bitmap(zone, 0)..bitmap(zone, 1) + 1];
+        let both =
+            [blocks(bitmap(random, 0), bitmap(random, 0)), blocks(bitmap(zone, 0), bitmap(zone, 0))].concat();
         for (change, expected) in [
             (Change::Mapped { chunk: 0, to: chunk(Some(zone), None) }, blocks(mapping, mapping)),
             (Change::Wrote { chunk: 0, zone, blocks: 0..half }, blocks(bitmap(zone, 0), bitmap(zone, 0))),
@@ -428,6 +430,9 @@ mod tests {
             ),
             (Change::Discarded { chunk: 0, blocks: 0..8 }, blocks(bitmap(zone, 0), bitmap(zone, 0))),
             (Change::Mapped { chunk: 0, to: chunk(Some(zone), Some(random)) }, blocks(mapping, mapping)),
+            // What is valid in the buffer is so in the zone no more.
+            (Change::Wrote { chunk: 0, zone: random, blocks: 8..16 }, both.clone()),
+            (Change::Took { chunk: 0, zone, blocks: 8..16 }, both),
             (Change::Mapped { chunk: 0, to: chunk(Some(zone), None) }, all(random)),
             (Change::Mapped { chunk: 0, to: Chunk::default() }, all(zone)),
         ] {

@@ -86,6 +86,22 @@ fn a_group_is_free_when_nothing_of_it_is_current() {
     assert_eq!((table.free(), table.open(Stream::Cold).is_some()), (LEFT, true));
 }
 
+/// Each stripe of three disks takes three cells of eight bytes.
+#[test]
+fn memory_is_that_of_cells() {
+    let mut table = Table::new(shape(3, 100, 12));
+    table.open(Stream::Host);
+    let mut write = |stripes: u64| {
+        for _ in 0..stripes {
+            let stripe = table.append(Stream::Host, &[1, 2], true).unwrap();
+            table.written(stripe, |_, _| true);
+        }
+        table.bytes()
+    };
+    let one = write(1);
+    assert_eq!(write(49) - one, 49 * 3 * 8);
+}
+
 /// What was moved while the host wrote it again is out of date when the copy is there, also for who reads the record.
 #[test]
 fn a_copy_of_what_was_written_meanwhile_is_dead() {
