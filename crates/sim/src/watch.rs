@@ -286,6 +286,9 @@ impl ArrayObserver for Watch<true> {
         if let Some(before) = self.before.get_mut(member.at()) {
             *before = Counted::default();
         }
+        if let Some(metrics) = self.members.get_mut(member.at()) {
+            metrics.updates.replaced();
+        }
         self.verify.iter_mut().for_each(|v| v.replaced(member));
     }
 

@@ -154,6 +154,13 @@ impl Updates {
         ranges.iter().for_each(|r| self.prefilled_close(Lba(r.start), Blocks(r.end - r.start)));
     }
 
+    /// A fresh drive takes the place of the one that was written.
+    pub fn replaced(&mut self) {
+        self.answer_all();
+        self.written.clear();
+        self.places.clear();
+    }
+
     /// A read or write of `lba` will soon be told of.
     #[inline]
     pub fn prefetch(&self, lba: Lba) {
@@ -265,6 +272,24 @@ mod tests {
         [5, 20, 40].into_iter().for_each(|lba| updates.prefilled(Lba(lba), Blocks(2)));
         let all = vec![5..7, 20..22, 40..42];
         assert_eq!((updates.written_within(3), updates.written_within(2)), (Some(all), None));
+    }
+
+    #[test]
+    fn nothing_is_written_on_a_fresh_drive() {
+        for foretold in [false, true] {
+            let mut updates = Updates::new(Blocks(1 << 20), foretold);
+            updates.prefilled(Lba(8), Blocks(8));
+            let write = |updates: &mut Updates| updates.add(Lba(10), Blocks(1), 1, 1);
+            (0..2).for_each(|_| write(&mut updates));
+            updates.add(Lba(1000), Blocks(1), 1, 1);
+            updates.replaced();
+            updates.read(Lba(1000), Blocks(1));
+            (0..2).for_each(|_| write(&mut updates));
+            let written = updates.written_within(9);
+            assert_eq!((updates.total().requests, updates.unwritten().blocks), (3, 1));
+            let blocks: Vec<u64> = written.unwrap().into_iter().flatten().collect();
+            assert_eq!(blocks, [10], "foretold: {foretold}");
+        }
     }
 
     #[test]

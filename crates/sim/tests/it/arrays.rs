@@ -176,13 +176,23 @@ fn two_dead_drives_are_served_around_and_rebuilt() {
 fn a_rebuild_is_no_load() {
     let r = go("mirror,disks=2,fail=0@1s,replace=1s", "cmr", MIXED, "");
     let members = r["members"].as_array().unwrap();
-    let took = |cause: &'static str| {
-        members.iter().map(move |m| number(m, &format!("/time_by_cause_s/{cause}")))
-    };
+    let took =
+        |cause: &'static str| members.iter().map(move |m| number(m, &format!("/time_by_cause_s/{cause}")));
     assert!(took("rebuild").sum::<f64>() > 1.0);
     let busiest = took("host").reduce(f64::max).unwrap();
     assert!((number(&r, "/offered_load") * 599.0 * 0.02 - busiest).abs() < 1e-6, "{busiest}");
     assert!(members.iter().all(|m| number(m, "/offered_load") < 1.0));
+}
+
+/// Two writes of other blocks, and between them a fresh drive that is rebuilt: what the dead one held is no update there.
+#[test]
+fn nothing_is_written_on_a_replaced_drive() {
+    let two = "synth:sequential,requests=2,size=8blk,write=100%,interarrival=60s";
+    let r = go("mirror,disks=2,fail=1@1s,replace=1s", "cmr", two, "");
+    assert_eq!((number(&r, "/array/rebuilds"), number(&r, "/host/updates")), (1.0, 0.0));
+    // The second write is one: what it covers was rebuilt.
+    let updates = [0, 1].map(|disk| number(&r, &format!("/members/{disk}/host/updates")));
+    assert_eq!(updates, [0.0, 1.0]);
 }
 
 #[test]

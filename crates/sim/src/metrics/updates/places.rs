@@ -50,6 +50,11 @@ impl Places {
         self.cells.len()
     }
 
+    /// Nothing is written any more.
+    pub(super) fn clear(&mut self) {
+        self.cells.fill(0);
+    }
+
     /// Asks for the memory of a block's place.
     #[inline]
     pub(super) fn prefetch(&self, lba: u64) {
