@@ -38,7 +38,7 @@ pub(crate) const COLUMNS: &[Key] = &[
     key("timeline.parquet.zone_resets", "zone resets in a window", "zones", "zones, not empty ones, that commands reset which were completed in the window; missing where the host knows no zones"),
     key("timeline.parquet.refused", "refused in a window", "requests", "of the requests that were completed in the window, those that were refused"),
     key("members.parquet.disk", "disk of a window", "", "drive of an array whose window this is, from 0; the other columns are those of timeline.parquet, \
-         of the requests that the array sent to this drive"),
+         window by window, of the requests that the array sent to this drive"),
     key("histogram.parquet.kind", "kind of time", "", "read or write: response times of these; service: of all, waiting excluded"),
     key("histogram.parquet.lo_ms", "bucket from", "ms", "shortest time of the bucket"),
     key("histogram.parquet.hi_ms", "bucket up to", "ms", "longest time of the bucket"),

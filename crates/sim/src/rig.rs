@@ -247,6 +247,7 @@ impl<const EXTRAS: bool, V: Runs<EXTRAS>> Rig<V, EXTRAS> {
                 member.insert("path".into(), path.into());
             }
             keys.insert("members".into(), each.into());
+            members.iter_mut().for_each(|m| m.timeline.follow(&total.timeline));
             tables.push(timelines(&members));
         }
         Ok(Found { tables, keys, verified: verify.map(|v| v.bytes()) })

@@ -200,6 +200,11 @@ impl Timeline {
         self.windows.width()
     }
 
+    /// Has the windows of `other`, where those are wider or more.
+    pub fn follow(&mut self, other: &Self) {
+        self.windows.follow(&other.windows);
+    }
+
     /// The windows with the number of requests in the system at the end of each.
     pub fn rows(&self) -> impl Iterator<Item = (&Window, u64)> {
         let mut backlog = 0u64;

@@ -75,6 +75,17 @@ impl<T: Cell> Windows<T> {
         index
     }
 
+    /// Makes them as wide and as many as those of another run of windows of the same width at first, where they are fewer or
+    /// narrower.
+    pub fn follow<U: Cell>(&mut self, other: &Windows<U>) {
+        while self.width < other.width {
+            self.double();
+        }
+        if self.width == other.width && self.cells.len() < other.cells.len() {
+            self.cells.resize_with(other.cells.len(), T::default);
+        }
+    }
+
     fn double(&mut self) {
         let half = self.cells.len().div_ceil(2);
         for i in 0..half {
@@ -166,6 +177,17 @@ mod tests {
         assert_eq!((w.cells(), w.width()), (&[2, 2, 0, 1][..], SimTime(10)));
         *w.at(1, SimTime(160)) += 1;
         assert_eq!((w.cells(), w.width()), (&[5, 0, 1][..], SimTime(80)));
+    }
+
+    #[test]
+    fn windows_follow_those_of_another() {
+        let [mut one, mut other] = [10, 10].map(|width| Windows::<u64>::new(SimTime(width), 4));
+        [0, 5, 39].into_iter().for_each(|t| *one.at(0, SimTime(t)) += 1);
+        *other.at(0, SimTime(75)) += 1;
+        one.follow(&other);
+        assert_eq!((one.cells(), one.width()), (&[2, 1, 0, 0][..], SimTime(20)));
+        other.follow(&one);
+        assert_eq!((other.cells(), other.width()), (&[0, 0, 0, 1][..], SimTime(20)));
     }
 
     #[test]

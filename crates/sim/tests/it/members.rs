@@ -98,6 +98,17 @@ fn the_windows_of_an_arrays_drives_add_up_to_its_own() {
     }
 }
 
+/// A drive that dies early has fewer windows of its own, and each of them as narrow as they are at first.
+#[test]
+fn the_windows_of_a_dead_drive_are_those_of_the_array() {
+    let d = go("cmr", 1000, "wrap = 'capacity'\narray = 'mirror,disks=2,fail=1@1ms'");
+    let (all, each) = (d.table("timeline"), d.table("members"));
+    for column in ["start_s", "end_s"] {
+        let whole = real(all, column);
+        assert_eq!(real(each, column), [whole.clone(), whole].concat(), "{column}");
+    }
+}
+
 /// The drive with the parity is conventional in a run: nothing is cleaned there, and what it holds is what it was given.
 #[test]
 fn the_parity_drive_of_raid4s_is_conventional() {
