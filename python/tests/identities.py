@@ -43,6 +43,10 @@ def faults(result: Any) -> Faults:
     _times(wrong, doc, requests, timeline)
     _medium(wrong, doc, media, timeline)
     _members(wrong, doc, media)
+    if (members := result.table("members")) is not None:
+        windows = list(zip(timeline["start_s"], timeline["end_s"], strict=True))
+        each = list(zip(*(members.to_pydict()[k] for k in ("start_s", "end_s")), strict=True))
+        wrong.same("windows of members", each, windows * len(doc["members"]))
     return wrong
 
 
@@ -112,9 +116,17 @@ def _times(wrong: Faults, doc: dict[str, Any], requests: Columns, timeline: Colu
         wrong.near("stalls.total_s", stalls["total_s"], sum(e - a for a, e in waits) / 1e9)
         wrong.near("stalls.max_s", stalls["max_s"], max(e - a for a, e in waits) / 1e9)
         wrong.near("stalls.first_s", stalls["first_s"], (min(waits)[0] - begin) / 1e9)
+    if "backlog_max" in doc and doc["backlog_exact"]:
+        wrong.same("backlog_max", doc["backlog_max"], _most(requests["id"], rows))
     wrong.near("stalls.share", stalls["share"] * doc["makespan_s"], waiting / 1e9)
     shares = zip(timeline["stalled_share"], timeline["start_s"], timeline["end_s"], strict=True)
     wrong.near("timeline stalled_share", sum(s * (end - start) for s, start, end in shares), waiting / 1e9, 1e-6)
+
+
+def _most(ids: list[int], rows: list[tuple[int, int, int, str]]) -> int:
+    """The most requests that were sent and not answered; one that is answered at once counts when it comes."""
+    sent = [row for _, row in sorted(zip(ids, rows, strict=True))]
+    return max(1 + sum(end > arrival for _, _, end, _ in sent[:i]) for i, (arrival, _, _, _) in enumerate(sent))
 
 
 def _medium(wrong: Faults, doc: dict[str, Any], media: Columns, timeline: Columns) -> None:
@@ -135,6 +147,12 @@ def _medium(wrong: Faults, doc: dict[str, Any], media: Columns, timeline: Column
     busy = zip(timeline["busy_share"], timeline["start_s"], timeline["end_s"], strict=True)
     inside = doc["busy_s"] - doc.get("busy_before_s", 0)
     wrong.near("timeline busy_share", sum(s * (end - start) for s, start, end in busy), inside, 1e-6)
+    spent = sum(doc.get(key, {}).get("total_s", 0.0) for key in ("cleaning", "cleaning_given_up"))
+    shares = zip(timeline["cleaning_share"], timeline["start_s"], timeline["end_s"], strict=True)
+    wrong.near("timeline cleaning_share", sum(s * (end - start) for s, start, end in shares), spent, 1e-6)
+    known = sum(doc.get("time_by_cause_s", {}).get(cause, 0.0) for cause in ("clean", "destage", "defrag"))
+    if "members" not in doc and spent < known - 1e-6:
+        wrong.append(f"cleaning took {spent} s, less than its operations and pauses, {known} s")
     if (cleaning := doc.get("cleaning")) is not None:
         kinds = cleaning["by_kind"].values()
         for key in ("count", "relocated_blocks"):

@@ -137,10 +137,16 @@ impl OnMedia {
             Outcome::Refused { why, lba } => plan.refuse(why, lba),
         }
         let outer = |op: u32| self.ids.get(op as usize).map_or(plan.ops().len(), |id| id.0 as usize);
-        let cleanings: Vec<_> =
-            inner.cleanings().iter().map(|c| (c.kind, outer(c.first), outer(c.end), c.relocated)).collect();
-        for (kind, first, end, relocated) in cleanings {
-            plan.cleaned_to(kind, first..end, relocated);
+        let unfinished = inner.unfinished().map(|(kind, first)| (kind, outer(first)));
+        let cleanings: Vec<_> = (inner.cleanings().iter().zip(inner.cleaned_from()))
+            .map(|(c, from)| (c.kind, outer(*from), outer(c.first)..outer(c.end), c.relocated))
+            .collect();
+        for (kind, from, ops, relocated) in cleanings {
+            plan.cleaned_in_part(kind, from);
+            plan.cleaned_to(kind, ops, relocated);
+        }
+        if let Some((kind, first)) = unfinished {
+            plan.cleaned_in_part(kind, first);
         }
         inner.zeroes().iter().for_each(|&(at, blocks)| plan.zero_to_host(at, blocks));
         plan.set_extents(inner.extents());

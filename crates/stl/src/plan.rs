@@ -115,6 +115,10 @@ pub struct Plan {
     fences: Vec<u32>,
     zeroes: Vec<(Blocks, Blocks)>,
     cleanings: Vec<Cleaning>,
+    /// First operation of each of these, with the steps of it that were planned before in this plan.
+    cleaned_from: Vec<u32>,
+    /// The cleaning event that a later plan goes on with, and its first operation here.
+    unfinished: Option<(&'static str, u32)>,
     pauses: Vec<(u32, Pause)>,
     /// Operations whose duration is stated, ascending.
     lasting: Vec<(u32, SimTime)>,
@@ -148,6 +152,8 @@ impl Plan {
             self.fences.clear();
         }
         self.cleanings.clear();
+        self.cleaned_from.clear();
+        self.unfinished = None;
         self.pauses.clear();
         self.lasting.clear();
         self.ack = None;
@@ -299,7 +305,15 @@ impl Plan {
 
     /// As [`cleaned`](Self::cleaned), for operations that others follow.
     pub(crate) fn cleaned_to(&mut self, kind: &'static str, ops: Range<usize>, relocated: Blocks) {
-        self.cleanings.push(Cleaning { kind, first: ops.start as u32, end: ops.end as u32, relocated });
+        let first = ops.start as u32;
+        self.cleaned_from.push(self.unfinished.take().map_or(first, |(_, from)| from.min(first)));
+        self.cleanings.push(Cleaning { kind, first, end: ops.end as u32, relocated });
+    }
+
+    /// The operations from `first` to here, and pauses without any, are a step of a cleaning event that is not over with it:
+    /// the next [`cleaned`](Self::cleaned) of the kind ends it, in this plan or in a later one.
+    pub fn cleaned_in_part(&mut self, kind: &'static str, first: usize) {
+        self.unfinished.get_or_insert((kind, first as u32));
     }
 
     /// Into how many extents the layer split the host's request (He & Du count sub-requests per extent); 1 at first.
@@ -388,9 +402,20 @@ impl Plan {
         &self.zeroes
     }
 
-    /// The cleaning events, in order.
+    /// The cleaning events that end here, in order.
     pub fn cleanings(&self) -> &[Cleaning] {
         &self.cleanings
+    }
+
+    /// Of each of these the first operation in this plan, with the steps before its last one.
+    pub fn cleaned_from(&self) -> &[u32] {
+        &self.cleaned_from
+    }
+
+    /// The cleaning event that a later plan goes on with, and its first operation here.
+    #[inline]
+    pub fn unfinished(&self) -> Option<(&'static str, u32)> {
+        self.unfinished
     }
 
     /// After how many operations the host is acknowledged.

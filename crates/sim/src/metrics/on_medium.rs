@@ -1,7 +1,7 @@
 //! What drives do on the medium: operations, pauses, cleaning.
 
 use super::Metrics;
-use super::tallies::Tally;
+use super::tallies::{Cleanings, Tally};
 use smrlab_drive::{OpDone, TimedPlan};
 use smrlab_stl::{Cause, Dir, Pause};
 use smrlab_units::SimTime;
@@ -57,7 +57,7 @@ impl Metrics {
     /// A plan was carried out, or the part of a step that will be.
     #[inline]
     pub fn executed(&mut self, executed: &TimedPlan<'_>) {
-        if !executed.plan.cleanings().is_empty() {
+        if !executed.plan.cleanings().is_empty() || executed.plan.unfinished().is_some() {
             self.cleaned(executed);
         }
         if !executed.plan.zones_reset().is_empty() {
@@ -69,27 +69,38 @@ impl Metrics {
     #[cold]
     #[inline(never)]
     fn cleaned(&mut self, executed: &TimedPlan<'_>) {
-        self.fill.cleaned();
-        for c in executed.plan.cleanings() {
-            let end = (c.end as usize).min(executed.done);
-            if c.first as usize >= end {
-                continue;
-            }
-            // A step that was given up took its time, and cleaned nothing.
-            let whole = executed.whole;
-            let from = match c.first {
-                0 => executed.began,
-                n => executed.ends[n as usize - 1],
-            };
-            let to = executed.ends[end - 1];
-            if whole {
-                self.cleaning.of(c.kind).add(from, to, c.relocated.0);
-            } else {
-                self.given_up.add(from, to, 0);
-            }
-            let origin = self.origin;
-            self.timeline.cleaning(from.since(origin), to.since(origin));
+        let plan = executed.plan;
+        if !plan.cleanings().is_empty() {
+            self.fill.cleaned();
         }
+        for (c, from) in plan.cleanings().iter().zip(plan.cleaned_from()) {
+            if let Some(span) = worked_on(executed, *from, c.end) {
+                self.cleaned_within(span, executed.whole, |all, (from, to)| {
+                    all.of(c.kind).add(from, to, c.relocated.0);
+                });
+            }
+        }
+        if let Some((kind, first)) = plan.unfinished()
+            && let Some(span) = worked_on(executed, first, plan.ops().len() as u32)
+        {
+            self.cleaned_within(span, executed.whole, |all, (from, to)| all.of(kind).step(from, to));
+        }
+    }
+
+    /// Cleaning from and to these times. A step that was given up took its time, and cleaned nothing.
+    fn cleaned_within(
+        &mut self,
+        span: (SimTime, SimTime),
+        whole: bool,
+        add: impl Fn(&mut Cleanings, (SimTime, SimTime)),
+    ) {
+        if whole {
+            add(&mut self.cleaning, span);
+        } else {
+            self.given_up.add(span.0, span.1, 0);
+        }
+        let origin = self.origin;
+        self.timeline.cleaning(span.0.since(origin), span.1.since(origin));
     }
 
     /// Media commands in one direction, over all causes.
@@ -107,4 +118,19 @@ impl Metrics {
     pub fn of_cause(&self, cause: Cause) -> [Tally; 2] {
         self.media[cause as usize]
     }
+}
+
+/// When the operations from `first` up to `end` were worked on, with pauses before them, or the pauses of a plan that has no
+/// operations; `None`: not at all.
+fn worked_on(executed: &TimedPlan<'_>, first: u32, end: u32) -> Option<(SimTime, SimTime)> {
+    let (first, end) = (first as usize, (end as usize).min(executed.done));
+    let from = match first {
+        0 => executed.began,
+        n => *executed.ends.get(n - 1)?,
+    };
+    if first < end {
+        return Some((from, executed.ends[end - 1]));
+    }
+    let pauses = executed.whole && executed.plan.ops().is_empty() && !executed.plan.pauses().is_empty();
+    pauses.then_some((from, executed.served.end))
 }

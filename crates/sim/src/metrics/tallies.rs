@@ -60,18 +60,26 @@ pub struct Events {
     pub max: SimTime,
     /// Live blocks moved (cleaning only).
     pub relocated: u64,
+    /// What the event that is not over has taken so far.
+    pub(super) unfinished: Option<SimTime>,
 }
 
 impl Events {
     pub(super) fn add(&mut self, from: SimTime, to: SimTime, relocated: u64) {
-        if self.count == 0 {
+        self.step(from, to);
+        self.count += 1;
+        self.max = self.max.max(self.unfinished.take().unwrap_or_default());
+        self.relocated += relocated;
+    }
+
+    /// A step of an event that is not over with it.
+    pub(super) fn step(&mut self, from: SimTime, to: SimTime) {
+        if self.count == 0 && self.unfinished.is_none() {
             self.first = from;
         }
         let took = to.since(from);
-        self.count += 1;
         self.total += took;
-        self.max = self.max.max(took);
-        self.relocated += relocated;
+        self.unfinished = Some(self.unfinished.unwrap_or_default() + took);
     }
 }
 

@@ -30,11 +30,19 @@ struct Both {
 
 impl Both {
     fn plan(&mut self, e: &TimedPlan<'_>) {
-        for c in e.plan.cleanings() {
-            let ops = (c.first as usize)..(c.end as usize).min(e.done);
-            let Some(last) = ops.clone().last() else { continue };
+        let over = e.plan.cleanings().iter().zip(e.plan.cleaned_from());
+        let over = over.map(|(c, from)| (c.kind, *from, c.end, Some(c.relocated.0)));
+        let to_come = e.plan.unfinished().map(|(kind, from)| (kind, from, u32::MAX, None));
+        for (kind, from, end, relocated) in over.chain(to_come) {
+            let ops = (from as usize)..(end as usize).min(e.done);
+            let pauses = e.whole && e.plan.ops().is_empty() && !e.plan.pauses().is_empty();
+            let to = match ops.clone().last() {
+                Some(last) => e.ends[last],
+                None if pauses => e.served.end,
+                None => continue,
+            };
             let from = if ops.start == 0 { e.began } else { e.ends[ops.start - 1] };
-            self.list.cleanings.push((c.kind, from.0, e.ends[last].0, c.relocated.0, e.whole));
+            self.list.cleanings.push((kind, from.0, to.0, relocated, e.whole));
         }
         self.list.cleaned_since |= !e.plan.cleanings().is_empty();
     }

@@ -164,6 +164,20 @@ fn cleaning_that_was_given_up_does_not_count() {
     assert!(counted <= rewrites, "{counted} cleanings of {rewrites} band writes");
 }
 
+/// A drive-managed drive cleans a band in several steps: all that it does in idle time is one cleaning.
+#[test]
+fn the_steps_of_a_cleaning_are_one() {
+    let trace = "synth:uniform,requests=2,size=4KiB,write=100%,interarrival=60s";
+    let r = done(trace, &format!("{TINY} layer = 'persistent-cache'\nwindow = '1s'\n"));
+    let cleaned = |key: &str| number(&r, &format!("/cleaning/{key}"));
+    assert_eq!((cleaned("count"), cleaned("max_s")), (1.0, cleaned("total_s")));
+    let works = ["clean", "journal"].map(|cause| number(&r, &format!("/time_by_cause_s/{cause}")));
+    assert!(works[0] > 0.0 && works[1] > 0.0, "{works:?}");
+    for told in [cleaned("total_s"), sum(&r, "timeline", "cleaning_share")] {
+        assert!((told - works[0] - works[1]).abs() < 1e-6, "{told}: {works:?}");
+    }
+}
+
 /// The rewrites of static maps are cleanings, as those of `rmw` are.
 #[test]
 fn rewrites_of_static_maps_are_cleanings() {

@@ -35,7 +35,7 @@ pub(super) struct List {
     pub pauses: Vec<(bool, Cause, u64, u64)>,
     pub done: Vec<Plans>,
     /// Kind, begin, end, blocks, and whether it was whole.
-    pub cleanings: Vec<(&'static str, u64, u64, u64, bool)>,
+    pub cleanings: Vec<(&'static str, u64, u64, Option<u64>, bool)>,
     pub cleaned_since: bool,
     /// When the cache was looked at, and what it held of how much; whether something was cleaned since the look before.
     looks: Vec<(u64, Option<(u64, u64)>, bool)>,
@@ -107,13 +107,25 @@ impl List {
         }
     }
 
-    fn events(all: &[(u64, u64, u64)]) -> Events {
+    /// Steps of events, from when to when each, and what was moved where it is the last one.
+    fn events(steps: &[(u64, u64, Option<u64>)]) -> Events {
+        let took = |steps: &[(u64, u64, Option<u64>)]| SimTime(steps.iter().map(|s| s.1 - s.0).sum());
+        let mut max = SimTime::ZERO;
+        let mut unfinished = None;
+        for event in steps.split_inclusive(|s| s.2.is_some()) {
+            if event.iter().any(|s| s.2.is_some()) {
+                max = max.max(took(event));
+            } else {
+                unfinished = Some(took(event));
+            }
+        }
         Events {
-            count: all.len() as u64,
-            first: SimTime(all.first().map_or(0, |e| e.0)),
-            total: SimTime(all.iter().map(|e| e.1 - e.0).sum()),
-            max: SimTime(all.iter().map(|e| e.1 - e.0).max().unwrap_or(0)),
-            relocated: all.iter().map(|e| e.2).sum(),
+            count: steps.iter().filter(|s| s.2.is_some()).count() as u64,
+            first: SimTime(steps.first().map_or(0, |s| s.0)),
+            total: took(steps),
+            max,
+            relocated: steps.iter().filter_map(|s| s.2).sum(),
+            unfinished,
         }
     }
 
@@ -234,13 +246,13 @@ impl List {
             distance: self.ops.iter().map(|o| u64::from(o.tracks.cylinders)).sum(),
         };
         assert_eq!(m.movement, movement, "{of}");
-        let mut kinds: BTreeMap<&str, Vec<(u64, u64, u64)>> = BTreeMap::new();
+        let mut kinds: BTreeMap<&str, Vec<(u64, u64, Option<u64>)>> = BTreeMap::new();
         for c in self.cleanings.iter().filter(|c| c.4) {
             kinds.entry(c.0).or_default().push((c.1, c.2, c.3));
         }
         let kinds: Vec<_> = kinds.into_iter().map(|(kind, all)| (kind, Self::events(&all))).collect();
         assert_eq!(m.cleaning.iter().map(|(kind, e)| (kind, *e)).collect::<Vec<_>>(), kinds, "{of}");
-        let given_up = self.cleanings.iter().filter(|c| !c.4).map(|c| (c.1, c.2, 0));
+        let given_up = self.cleanings.iter().filter(|c| !c.4).map(|c| (c.1, c.2, Some(0)));
         assert_eq!(m.given_up, Self::events(&given_up.collect::<Vec<_>>()), "{of}: given up");
     }
 

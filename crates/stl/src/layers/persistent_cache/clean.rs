@@ -278,6 +278,8 @@ impl PersistentCache {
         plan.record(Record { tag: records::STEP, words: [0; 3] });
         if job.done + 1 == job.steps.len() {
             plan.cleaned("band-clean", first, Blocks(job.blocks()));
+        } else {
+            plan.cleaned_in_part("band-clean", first);
         }
     }
 
