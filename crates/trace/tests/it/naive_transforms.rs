@@ -134,6 +134,7 @@ fn chained_traces_begin_a_gap_behind_each_other() {
             }
             base = last + gap;
         }
+        assert!(Chain::new(sources[..0].to_vec(), SimTime(gap)).is_err(), "there is no trace");
         let mut chain = Chain::new(sources.clone(), SimTime(gap)).unwrap();
         assert_eq!(chain.progress(), Some(sources[0].bad as f64 / 8.0 / sources.len() as f64));
         assert!(rows(&mut chain) == want);
