@@ -110,4 +110,27 @@ mod tests {
         b.arrived(SimTime(6));
         assert_eq!(b.max(), Some(5));
     }
+
+    /// Beside a list of all requests that is looked through at each arrival: answers come in any order, some only when others have arrived.
+    #[test]
+    fn counts_what_a_list_of_all_does() {
+        for seed in 0..40 {
+            let mut rng = smrlab_units::rng::Rng::new(seed);
+            let (mut b, mut all, mut most, mut at) = (Backlog::default(), Vec::new(), 0, 0);
+            let longest = [3, 60, 900][rng.below(3) as usize];
+            for _ in 0..600 {
+                at += rng.below(4) * rng.below(9);
+                b.arrived(SimTime(at));
+                all.push(None);
+                most = most.max(all.iter().filter(|ack| ack.is_none_or(|ack: u64| ack > at)).count() as u64);
+                for open in all.iter_mut().filter(|ack| ack.is_none()) {
+                    if rng.below(4) > 0 {
+                        *open = Some(at + rng.below(longest));
+                        b.answered(SimTime(open.unwrap()));
+                    }
+                }
+                assert_eq!(b.max(), Some(most), "seed {seed} at {at}");
+            }
+        }
+    }
 }
