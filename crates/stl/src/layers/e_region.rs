@@ -1,6 +1,6 @@
 //! `e-region`: all writes go to a ring on the medium, and a cursor brings them home region after region (Hall et al. 2012).
 //!
-//! The cursor reads a region, completes it with what the ring holds of it, and writes it to the spare place; the place that the region had
+//! The cursor reads a region and what the ring holds of it, and writes it to the spare place; the place that the region had
 //! is the next spare one. It goes on in idle time, and after writes, the more the fuller the ring is.
 
 mod entry;
@@ -83,6 +83,8 @@ pub struct ERegion {
     /// The spare place may still be what the state at the last fence refers to.
     spare_needed: bool,
     step: Vec<Record>,
+    /// What a step reads from the ring; kept for its memory.
+    newer: Vec<refresh::Part>,
     counters: Counters,
 }
 
@@ -103,6 +105,7 @@ impl ERegion {
             live: Live::default(),
             spare_needed: false,
             step: Vec::new(),
+            newer: Vec::new(),
             counters: Counters::default(),
             places,
         }
@@ -130,17 +133,23 @@ impl ERegion {
         let mut at = lbas.start;
         for e in self.cached.within(lbas.clone()) {
             self.for_homes(at..e.lba, each);
-            let (mut lba, mut position) = (e.lba, e.at);
             at = e.lba + e.blocks;
-            while lba < at {
-                let (pba, n) = self.places.ring.at(position);
-                let end = at.min(lba + n.0);
-                each(lba..end, pba);
-                position = self.ring.wrap(position + (end - lba));
-                lba = end;
-            }
+            self.for_places(&e, &mut *each);
         }
         self.for_homes(at..lbas.end, each);
+    }
+
+    /// Calls `each` with the parts of an extent of the ring that lie side by side.
+    #[inline]
+    fn for_places(&self, e: &Extent, mut each: impl FnMut(Range<u64>, Pba)) {
+        let (mut lba, mut position, last) = (e.lba, e.at, e.lba + e.blocks);
+        while lba < last {
+            let (pba, n) = self.places.ring.at(position);
+            let end = last.min(lba + n.0);
+            each(lba..end, pba);
+            position = self.ring.wrap(position + (end - lba));
+            lba = end;
+        }
     }
 
     /// The same for blocks that it does not hold.

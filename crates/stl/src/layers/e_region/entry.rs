@@ -9,9 +9,9 @@ use smrlab_units::{Blocks, Pba};
 
 const PAGE: &str = "\
 All writes go to the end of a ring on the medium, the E-region. The host's addresses have their homes in I-regions, of equal
-length. A cursor passes over the I-regions in the order of their positions, again and again: it reads a region, completes it with
-what the ring holds of it, and writes it to a spare place in steps of `step`. The place that the region had is the spare one for
-the next. So cleaning is spread over time instead of being done when the ring is full.
+length. A cursor passes over the I-regions in the order of their positions, again and again: in steps of `step` it reads what the
+ring holds of a region, in the order in which that lies, then the region at once, over what the ring has newer, and writes both
+to a spare place. The place that the region had is the spare one for the next. So cleaning is spread over time instead of being done when the ring is full.
 
 Steps are done in idle time, from `idle` after the last request on; and after each write while more than `pace` of the ring is in
 use: one there, and up to nine where it is full. While less than a quarter of the ring is free and less than half of it is needed, each
@@ -20,7 +20,7 @@ goes on before the next request.
 
 That last one is the cliff of this design. A block that is written costs a share of a pass, 33 blocks of I-regions where the ring is 3 %, and the cursor comes last to
 where it has just been: what comes in faster than steps make room, such as a file of a tenth of the ring at once while more than half of the ring is needed, waits for hundreds of
-steps. PostgreSQL making a log file waited for 28 s on a full drive of 0.5 GB. Idle time or a larger `cache` avoids it; more or earlier steps only spread it over other writes.
+steps. PostgreSQL making a log file waited for 27 s on a full drive of 0.5 GB. Idle time or a larger `cache` avoids it; more or earlier steps only spread it over other writes.
 
 Published: the E-region takes all incoming writes, is circular, and 3 % of the drive or less; I-regions are refreshed in position
 order in the background. *Assumed* here: regions of which the ring holds nothing are passed over; a region goes to a spare place, not

@@ -1,11 +1,12 @@
-//! The cursor: region after region is read, completed with what the ring holds of it, and written to the spare place.
+//! The cursor: what the ring holds of a region is read, then the region itself, and both are written to the spare place.
 //!
 //! A region is on its way in steps; its blocks before the cursor are in the spare place, those behind where they were. When
 //! all are there the place that it left is the spare one. So nothing is ever written over that is needed.
 
 use super::{ERegion, records};
+use crate::parts::extents::Extent;
 use crate::{Cause, Endpoint, OpId, Piece, Plan, Record, TranslationLayer};
-use smrlab_units::Blocks;
+use smrlab_units::{Blocks, Pba};
 use std::ops::Range;
 
 /// Steps that follow a write where the ring is nearly full, but for the first.
@@ -17,6 +18,28 @@ pub(super) struct Step {
     region: u64,
     /// Offsets in the region.
     part: Range<u64>,
+}
+
+/// Blocks that lie together in the ring.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Part {
+    lba: u64,
+    blocks: u64,
+    pba: Pba,
+    /// The operation that reads them, and how many blocks it reads before them.
+    read: (OpId, u64),
+}
+
+/// Reads parts in the order in which they lie; those side by side at once.
+fn read_in_order(parts: &mut [Part], plan: &mut Plan) {
+    parts.sort_unstable_by_key(|part| part.pba);
+    let beside = |a: &Part, b: &Part| a.pba + Blocks(a.blocks) == b.pba;
+    for run in parts.chunk_by_mut(beside) {
+        let first = run[0].pba;
+        let blocks = run.iter().map(|part| part.blocks).sum();
+        let op = plan.read_staged(Cause::Destage, first, Blocks(blocks));
+        run.iter_mut().for_each(|part| part.read = (op, part.pba.0 - first.0));
+    }
 }
 
 impl ERegion {
@@ -43,41 +66,88 @@ impl ERegion {
     }
 
     /// Plans a step; answers the record of it.
-    pub(super) fn plan_step(&self, step: &Step, plan: &mut Plan) -> Record {
+    pub(super) fn plan_step(&mut self, step: &Step, plan: &mut Plan) -> Record {
         if step.part.start == 0 && self.spare_needed {
             plan.fence();
         }
         let (first, base) = (plan.ops().len(), step.region * self.places.region);
         let lbas = base + step.part.start..base + step.part.end;
-        let mut pieces: Vec<Piece> = Vec::new();
-        let (mut at, mut moved, wants_data) = (lbas.start, 0, plan.wants_data());
-        let mut piece = |blocks: u64, end: Endpoint| {
-            if wants_data {
-                pieces.push(Piece { blocks: Blocks(blocks), end });
-            }
-        };
-        for live in self.live.set().runs_in(lbas.clone()) {
-            if live.start > at {
-                piece(live.start - at, Endpoint::Zero);
-            }
-            at = live.end;
-            self.for_runs(live, &mut |run, pba| {
-                let blocks = run.end - run.start;
-                let op: OpId = plan.read_staged(Cause::Destage, pba, Blocks(blocks));
-                piece(blocks, Endpoint::Staged(op, Blocks::ZERO));
-                moved += blocks;
-            });
-        }
-        if at < lbas.end {
-            piece(lbas.end - at, Endpoint::Zero);
-        }
+        let mut newer = std::mem::take(&mut self.newer);
+        newer.clear();
+        let (home, moved) = self.sources(lbas.clone(), &mut newer);
+        read_in_order(&mut newer, plan);
+        // In one run: the head passes over what the ring has newer copies of anyway.
+        let at_home = (!home.is_empty()).then(|| {
+            let blocks = Blocks(home.end - home.start);
+            plan.read_staged(Cause::Destage, self.home(home.start).0, blocks)
+        });
         let to = self.places.regions[self.spare as usize] + Blocks(step.part.start);
-        let blocks = Blocks(lbas.end - lbas.start);
-        plan.write_pieces(Cause::Destage, to, blocks, |out| out.extend_from_slice(&pieces));
+        plan.write_pieces(Cause::Destage, to, Blocks(lbas.end - lbas.start), |out| {
+            newer.sort_unstable_by_key(|part| part.lba);
+            let older = |lba: u64| match at_home {
+                Some(op) => Endpoint::Staged(op, Blocks(lba - home.start)),
+                None => Endpoint::Zero,
+            };
+            self.put_together(lbas, &newer, &older, out);
+        });
+        self.newer = newer;
         plan.cleaned("refresh", first, Blocks(moved));
         let record = records::refreshed(step.region, &step.part);
         plan.record(record);
         record
+    }
+
+    /// Where the newest copies are of those blocks of a region that hold data: at home from the first to the last of what is answered, but
+    /// for the parts that the ring has. Answers how many there are, too.
+    fn sources(&self, lbas: Range<u64>, newer: &mut Vec<Part>) -> (Range<u64>, u64) {
+        let (mut home, mut moved) = (0..0, 0);
+        let mut at_home = |run: Range<u64>| {
+            if !run.is_empty() {
+                home = if home.is_empty() { run } else { home.start..run.end };
+            }
+        };
+        for live in self.live.set().runs_in(lbas) {
+            let mut at = live.start;
+            moved += live.end - live.start;
+            for e in self.cached.within(live.clone()) {
+                at_home(at..e.lba);
+                at = e.lba + e.blocks;
+                self.for_places(&e, |run, pba| {
+                    newer.push(Part { lba: run.start, blocks: run.end - run.start, pba, read: (OpId(0), 0) });
+                });
+            }
+            at_home(at..live.end);
+        }
+        (home, moved)
+    }
+
+    /// The blocks of a step in their order: what the ring had, and between these `older` for what holds data.
+    fn put_together(
+        &self,
+        lbas: Range<u64>,
+        newer: &[Part],
+        older: &dyn Fn(u64) -> Endpoint,
+        out: &mut Vec<Piece>,
+    ) {
+        let mut piece = |run: Range<u64>, source: &dyn Fn(u64) -> Endpoint| {
+            if !run.is_empty() {
+                out.push(Piece { blocks: Blocks(run.end - run.start), end: source(run.start) });
+            }
+        };
+        let zero = |_| Endpoint::Zero;
+        let (mut at, mut newer) = (lbas.start, newer.iter().peekable());
+        for live in self.live.set().runs_in(lbas.clone()) {
+            piece(at..live.start, &zero);
+            at = live.start;
+            while let Some(part) = newer.next_if(|part| part.lba < live.end) {
+                piece(at..part.lba, older);
+                at = part.lba + part.blocks;
+                piece(part.lba..at, &|_| Endpoint::Staged(part.read.0, Blocks(part.read.1)));
+            }
+            piece(at..live.end, older);
+            at = live.end;
+        }
+        piece(at..lbas.end, &zero);
     }
 
     fn take_step(&mut self, plan: &mut Plan) {
@@ -130,24 +200,24 @@ impl ERegion {
         }
         let first = plan.ops().len();
         for e in needed {
-            self.move_to_head(e.lba..e.lba + e.blocks, plan);
+            self.move_to_head(&e, plan);
         }
         plan.cleaned("ring-move", first, Blocks(blocks));
         true
     }
 
     /// Writes blocks that the ring holds to its head.
-    fn move_to_head(&mut self, lbas: Range<u64>, plan: &mut Plan) {
+    fn move_to_head(&mut self, e: &Extent, plan: &mut Plan) {
         let mut staged: Vec<(u64, u64, OpId)> = Vec::new();
-        self.for_runs(lbas.clone(), &mut |run, pba| {
+        self.for_places(e, |run, pba| {
             let n = run.end - run.start;
-            staged.push((run.start - lbas.start, n, plan.read_staged(Cause::Defrag, pba, Blocks(n))));
+            staged.push((run.start, n, plan.read_staged(Cause::Defrag, pba, Blocks(n))));
         });
-        for (from, n, op) in staged {
+        for (lba, n, op) in staged {
             self.fence_before(n, plan);
             self.plan_append(n, plan, |at| (Cause::Defrag, Endpoint::Staged(op, Blocks(at))));
-            plan.record(records::appended(lbas.start + from, n));
-            self.append(lbas.start + from, n);
+            plan.record(records::appended(lba, n));
+            self.append(lba, n);
             self.counters.moved += n;
         }
     }

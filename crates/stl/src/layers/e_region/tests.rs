@@ -1,7 +1,7 @@
 use super::*;
 use crate::parts::ring::Stretch;
 use crate::registry::build;
-use crate::{BuildContext, Records};
+use crate::{BuildContext, OpId, Records};
 use smrlab_disk::model;
 use smrlab_units::rng::Rng;
 use std::sync::Arc;
@@ -55,6 +55,43 @@ fn writes_without_a_pause_pay_step_by_step() {
     let regions = counted(&*layer, "regions_refreshed");
     assert!(regions > 100, "{regions} regions");
     assert!(long < 30, "{long} of 3000 writes waited for more than 60 operations");
+}
+
+/// Written were all ten blocks of a region, which went home, then 7, 2 and 3 at once, and 9, which was discarded. The step reads from the
+/// ring 7, 2 and 3, which lie side by side, and at home what lies from 0 to 8, though the ring has newer ones of it.
+#[test]
+fn a_step_reads_what_lies_together_at_once() {
+    let places = Places {
+        ring: Laid::over(&[Stretch { first: Pba(0), blocks: Blocks(96) }]),
+        regions: vec![Pba(200), Pba(220), Pba(240)],
+        region: 10,
+        guard: 2,
+    };
+    let options = ERegionOptions { step: 10, pace: 1.0, idle: Some(SimTime::ZERO) };
+    let (mut layer, mut plan) = (ERegion::new(places, options), Plan::new(true, true));
+    let ask = |layer: &mut ERegion, op, lba, blocks| {
+        let mut plan = Plan::new(true, true);
+        layer.submit(SimTime::ZERO, &HostRequest::new(op, Lba(lba), Blocks(blocks)), &mut plan);
+    };
+    ask(&mut layer, HostOp::Write, 0, 10);
+    layer.background(SimTime::ZERO, &mut plan);
+    layer.background_end(StepEnd::Done);
+    ask(&mut layer, HostOp::Write, 7, 1);
+    ask(&mut layer, HostOp::Write, 2, 2);
+    ask(&mut layer, HostOp::Write, 9, 1);
+    ask(&mut layer, HostOp::Discard, 9, 1);
+    plan.clear();
+    layer.background(SimTime::ZERO, &mut plan);
+    let ops: Vec<_> = plan.ops().iter().map(|op| (op.dir, op.pba.0, op.blocks.0)).collect();
+    // The first step took the spare place at 240.
+    assert_eq!(ops, [(Dir::Read, 10, 3), (Dir::Read, 240, 9), (Dir::Write, 200, 10)]);
+    let pieces: Vec<_> = plan.pieces(OpId(2)).iter().map(|p| (p.blocks.0, p.end)).collect();
+    let (ring, home) =
+        (|at| Endpoint::Staged(OpId(0), Blocks(at)), |at| Endpoint::Staged(OpId(1), Blocks(at)));
+    assert_eq!(
+        pieces,
+        [(2, home(0)), (2, ring(1)), (3, home(4)), (1, ring(0)), (1, home(8)), (1, Endpoint::Zero)]
+    );
 }
 
 /// What an entry of the ring counts is what a look at the map says, and what a recovery makes of a checkpoint.
