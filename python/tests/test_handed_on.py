@@ -170,6 +170,17 @@ def test_every_option_reaches_what_does_the_work(
     assert {key: call.get(key) for key in expected} == expected
 
 
+def test_what_a_device_reports_of_its_zones_reaches_the_probe(
+    smrlab: Invoke, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reported = {"zones": [{"start": 0, "blocks": 512}]}
+    monkeypatch.setattr(targets, "zones", lambda _: reported)
+    monkeypatch.setattr(targets, "told", lambda *_: None)
+    call = told("probe sim:tiny --destroy", (_core, "identify"), smrlab, tmp_path, monkeypatch)
+    assert isinstance(call, dict), call
+    assert json.loads(call["zones"]) == reported
+
+
 NEEDED = {"--trace", "--layer", "-o", "--out", "--destroy", "--fit", "--from-state", "--error-at"}
 """Options that a command cannot do without, or others mean nothing."""
 

@@ -64,7 +64,8 @@ def reproduction() -> Reproduction:
 
 
 def texts(page_of: str) -> str:
-    """What a reader of a page sees, a blank between parts."""
+    """What a reader of a page sees, a blank between parts; words that are set apart are there."""
+    assert re.findall(r"<(em|strong|code|p|h[1-6]|pre|figcaption)\b[^>]*></\1>", page_of) == []
     return " ".join(
         html.unescape(re.sub(r"<style>.*?</style>|<svg.*?</svg>|<[^>]+>", " ", page_of, flags=re.S)).split()
     )

@@ -146,6 +146,21 @@ def test_what_several_runs_need_is_made_once(kept: Path) -> None:
     assert (len(made), seen) == (2, [("k", {"bytes": 7})] * 4)
 
 
+def test_what_was_being_made_when_its_maker_died_is_made_anew(kept: Path) -> None:
+    """Nothing of it is kept."""
+    left = kept / ".k.partial"
+    left.mkdir(parents=True)
+    (left / "half").write_bytes(bytes(100))
+
+    def make(place: Path) -> dict[str, Any]:
+        (place / "data").write_bytes(bytes(7))
+        return {}
+
+    with machine.held("k", make) as (place, note):
+        assert (note, sorted(p.name for p in place.iterdir())) == ({"bytes": 7}, ["data", "note.json"])
+    assert not left.exists()
+
+
 class Bars:
     """What Rich is told."""
 

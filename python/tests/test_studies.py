@@ -140,6 +140,8 @@ def test_the_summary_is_a_page_with_pictures(smrlab: Invoke, tmp_path: Path) -> 
     (metric,) = done.json()["metrics"]
     assert metric["settings"][0]["setting"] == "layer.band"
     assert "![What each setting does](summary-response_ms.mean.svg)" in (tmp_path / "summary.md").read_text()
+    # A line each, for who reads it, too.
+    assert '\n "metrics": [\n' in (tmp_path / "summary.json").read_text()
     assert (tmp_path / "summary-response_ms.mean.svg").read_bytes().startswith(b"<?xml")
     for metric, near in (("response_ms.none", "response_ms.mean"), ("status", "status")):
         wrong = smrlab("sweep", "summary", tmp_path, "--metric", metric)

@@ -195,6 +195,21 @@ mod tests {
         std::fs::remove_file(path).unwrap();
     }
 
+    /// A file takes transfers as short as its file system does: a block, or a page.
+    #[test]
+    fn the_least_transfer_is_that_of_the_file_system() {
+        let Some((mut file, path)) = opened("least", true) else { return };
+        let direct = OpenOptions::new().read(true).custom_flags(libc::O_DIRECT).open(&path).unwrap();
+        let mut bytes = vec![0; 2 * PAGE];
+        let at = bytes.as_ptr().align_offset(PAGE);
+        let block = direct.read_exact_at(&mut bytes[at..at + 512], 512).is_ok();
+        file.access(Dir::Write, Lba(19), Blocks(1)).unwrap();
+        let zeroes = if block { 19 * 512..20 * 512 } else { 16 * 512..24 * 512 };
+        let bytes = std::fs::read(&path).unwrap();
+        assert!(bytes.iter().enumerate().all(|(i, b)| *b == if zeroes.contains(&i) { 0 } else { 7 }));
+        std::fs::remove_file(path).unwrap();
+    }
+
     /// Where whole pages are asked for the last one ends with the file.
     #[test]
     fn the_last_page_ends_with_the_file() {

@@ -84,6 +84,39 @@ fn dates_are_kept_within_what_the_fast_store_holds() {
     assert!(e.contains("start=zero"), "{e}");
 }
 
+/// What lies beside traces as a rule is none: notes by their beginnings and by their ends, in any case, folders, and hidden files. What has
+/// such letters elsewhere is a trace.
+#[test]
+fn notes_beside_traces_are_not_read() {
+    let notes = [
+        "README",
+        "readme.first",
+        "License.txt",
+        "MD5SUMS",
+        "sha256.txt",
+        "a.md",
+        "b.PDF",
+        "c.html",
+        "d.py",
+        "e.Sh",
+        ".f.csv",
+    ];
+    let traces = ["a.readme.csv", "md.csv", "a.md.csv", "pdf", "py.sh.csv", "no_license.csv"];
+    for name in notes {
+        let dir = folder("notes");
+        std::fs::write(dir.join("t.csv"), line("a", 0, 0)).unwrap();
+        std::fs::write(dir.join(name), "not a trace\n").unwrap();
+        std::fs::create_dir(dir.join("folder.csv")).unwrap();
+        assert_eq!(rows(&[dir.to_str().unwrap()], Mix::ByTime).len(), 1, "{name}");
+    }
+    for name in traces {
+        let dir = folder("notes");
+        std::fs::write(dir.join("t.csv"), line("a", 0, 0)).unwrap();
+        std::fs::write(dir.join(name), line("b", 0, 0)).unwrap();
+        assert_eq!(rows(&[dir.to_str().unwrap()], Mix::ByTime).len(), 2, "{name}");
+    }
+}
+
 /// Processors without requests leave an empty file; one with other events only does not stop the others.
 #[test]
 fn a_directory_of_blktrace_is_one_recording() {

@@ -13,6 +13,7 @@ mod parquet;
 mod pipeline;
 mod readers;
 mod samples;
+mod stores;
 mod support;
 mod transforms;
 mod traps;

@@ -1,6 +1,6 @@
 //! The fast store gives back what was put in, refuses what is damaged, and leaves nothing half-written.
 
-use parquet::data_type::Int64Type;
+use parquet::data_type::{Int32Type, Int64Type};
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::parser::parse_message_type;
 use smrlab_trace::{
@@ -172,6 +172,55 @@ fn a_number_of_no_operation_is_refused() {
                 (Ok(rows), known) => assert_eq!(Some(rows.op[1]), known, "{op} beside {others}"),
                 (Err(e), None) => assert!(e.to_string().contains("op"), "{op}: {e}"),
                 (Err(e), Some(_)) => panic!("{op} beside {others}: {e}"),
+            }
+        }
+    }
+}
+
+/// A column of 32 or of 64 bits holds among good values one that cannot be: below nothing, or more than there can be.
+#[test]
+fn a_value_that_cannot_be_is_refused_in_each_column_of_each_kind() {
+    const NAMES: [&str; 7] = ["arrival_ns", "op", "lba", "blocks", "device", "stream", "fua"];
+    const GOOD: [[i64; 3]; 7] =
+        [[0, 5, 9], [0, 1, 1], [8, 16, 24], [1, 1, 1], [3, 0, 3], [0, 2, 0], [0, 1, 0]];
+    let last = HostOp::ALL.len() as i64 - 1;
+    let most_of = [i64::MAX, last, i64::MAX >> 1, 0xffff_ffff, 0xffff_ffff, 0xffff, 1];
+    let written = |kind: &str, wrong: Option<(usize, i64)>| {
+        let fields: String = NAMES.iter().map(|name| format!("required {kind} {name};")).collect();
+        let schema = Arc::new(parse_message_type(&format!("message other {{ {fields} }}")).unwrap());
+        let path = scratch("kinds").join("t.parquet");
+        let mut writer =
+            SerializedFileWriter::new(std::fs::File::create(&path).unwrap(), schema, Arc::default()).unwrap();
+        let mut group = writer.next_row_group().unwrap();
+        for (i, good) in GOOD.iter().enumerate() {
+            let mut values = *good;
+            if let Some((_, value)) = wrong.filter(|w| w.0 == i) {
+                values[1] = value;
+            }
+            let mut column = group.next_column().unwrap().unwrap();
+            if kind == "int64" {
+                column.typed::<Int64Type>().write_batch(&values, None, None).unwrap();
+            } else {
+                column.typed::<Int32Type>().write_batch(&values.map(|v| v as i32), None, None).unwrap();
+            }
+            column.close().unwrap();
+        }
+        group.close().unwrap();
+        writer.close().unwrap();
+        let mut source = open(path.to_str().unwrap(), &OpenContext::default()).unwrap();
+        read_all(&mut source).map(|rows| rows.len()).map_err(|e| e.to_string())
+    };
+    for kind in ["int32", "int64"] {
+        assert_eq!(written(kind, None), Ok(3), "{kind}");
+        for (i, name) in NAMES.iter().enumerate() {
+            let least = if kind == "int32" { i64::from(i32::MIN) } else { i64::MIN };
+            let most = if kind == "int32" { i64::from(i32::MAX) } else { i64::MAX };
+            for value in [-1, least, most_of[i].saturating_add(1), most] {
+                if value > most || (0..=most_of[i]).contains(&value) {
+                    continue;
+                }
+                let read = written(kind, Some((i, value)));
+                assert!(read.as_ref().is_err_and(|e| e.contains(name)), "{kind} {name}: {value}: {read:?}");
             }
         }
     }

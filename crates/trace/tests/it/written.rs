@@ -169,7 +169,7 @@ fn row(w: &Writer, origin: u64, r: &Request) -> (u64, String, HostOp, u64, u32) 
 
 fn rows(source: &mut dyn TraceSource) -> Vec<(u64, String, HostOp, u64, u32)> {
     let all: Batch = read_all(source).unwrap_or_else(|e| panic!("{e}"));
-    assert!(all.iter().all(|r| !r.fua), "none of these formats says it of a write");
+    assert!(all.iter().all(|r| !r.fua && r.stream == 0), "none of these formats tells FUA or streams");
     let row = |r: smrlab_trace::Record| (r.arrival.0, source.device_name(r.device), r.op, r.lba.0, r.blocks);
     all.iter().map(row).collect()
 }

@@ -43,6 +43,17 @@ fn the_time_until_the_head_is_there_is_found() {
     }
 }
 
+/// Each distance is measured once, the longest last; from one to the next the way is less than twice as long, but for the shortest.
+#[test]
+fn distances_go_up_to_the_longest() {
+    for most in (0..3000).chain([100_000, 10_000_000]) {
+        let all = distances(most);
+        assert_eq!(all.last().copied(), (most > 0).then_some(most));
+        assert!(all.first().is_none_or(|d| *d == 1), "{most}: {all:?}");
+        assert!(all.windows(2).all(|d| d[0] < d[1] && d[1] <= 2 * d[0]), "{most}: {all:?}");
+    }
+}
+
 /// Two tracks of a cylinder where there are two surfaces, the last and the first of two passes where they come in groups.
 #[test]
 fn the_surface_changes_where_there_are_two() {

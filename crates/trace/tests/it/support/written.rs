@@ -34,6 +34,7 @@ pub(crate) fn check(item: &str, written: Written) {
         let other = found.iter().zip(&rows).position(|(a, b)| a != b);
         assert!(other.is_none(), "{item}: row {other:?}: {:?}", other.map(|i| (&found[i], &rows[i])));
         assert_eq!(found.len(), rows.len(), "{item}");
+        assert!(all.stream.iter().all(|s| *s == 0), "{item}: none of these formats tells streams");
         assert_eq!(source.skipped(), 0, "{item}");
     }
 }
