@@ -80,6 +80,7 @@ impl Memory {
         while !buf.is_empty() {
             let (place, n) = shared.run(offset, buf.len() as u64);
             let (part, behind) = buf.split_at(n as usize);
+            shared.touch(place, n);
             // SAFETY: as in `fetch`.
             unsafe { std::ptr::copy_nonoverlapping(part.as_ptr(), self.at(place), part.len()) };
             (buf, offset) = (behind, offset + n);
@@ -228,6 +229,21 @@ mod tests {
         // What was there before is free for who needs a block of his own.
         store.write(512, &[9; 2 * 512]).unwrap();
         assert_eq!([1, 2, 20, 21].map(place), [20, 21, 1, 2]);
+    }
+
+    /// A write over blocks of which some are shared lies in a row, where there is room for that.
+    #[test]
+    fn what_is_written_at_once_lies_in_a_row() {
+        let store = small();
+        let run = |block: u64, n: u64| store.shared.read().run(block * BLOCK_BYTES, n * BLOCK_BYTES);
+        store.write(0, &[7; 8 * 512]).unwrap();
+        store.copy(0, 20 * 512, 4 * 512).unwrap();
+        store.copy(0, 60 * 512, 8 * 512).unwrap();
+        store.write(18 * 512, &[9; 8 * 512]).unwrap();
+        assert_eq!(run(18, 8), (60 * 512, 8 * 512));
+        // What it had before is free.
+        store.write(60 * 512, &[5; 2 * 512]).unwrap();
+        assert_eq!(run(60, 2), (24 * 512, 2 * 512));
     }
 
     /// A block that lies where 300 others do, of which each gets one of its own in turn: the last needs none.

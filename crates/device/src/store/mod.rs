@@ -1,6 +1,7 @@
 //! Where the bytes of the medium lie: memory, sparse files, or a block device.
 
 mod file;
+mod free;
 pub mod header;
 mod locked;
 mod memory;

@@ -1,5 +1,6 @@
 //! Which block of memory holds which block of a store, where several blocks of the store can be on one of memory.
 
+use super::free::Free;
 use super::wide::Wide;
 use smrlab_blockmap::prefetch;
 use smrlab_units::BLOCK_BYTES;
@@ -22,7 +23,7 @@ pub(super) struct Shared {
     /// How many there are beyond [`MANY`], where there are so many.
     many: HashMap<usize, u32>,
     /// Blocks of memory that no block of the store has.
-    free: Vec<u32>,
+    free: Free,
     /// Empty; kept for its room.
     moves: Vec<Move>,
 }
@@ -42,16 +43,19 @@ fn blocks(offset: u64, len: u64) -> Range<usize> {
 impl Shared {
     /// `count` blocks that may be shared, if there are not too many.
     pub(super) fn new(count: u64) -> Self {
-        Self { count: u32::try_from(count).map_or(0, u64::from), ..Self::default() }
+        let count = u32::try_from(count).map_or(0, u64::from);
+        Self { count, free: Free::new(count as usize), ..Self::default() }
     }
 
     fn place(&self, block: usize) -> usize {
         self.moved[block].wrapping_add(block as u32) as usize
     }
 
-    /// Has a block of the store lie on one of memory.
-    fn lay(&mut self, block: usize, place: usize) {
-        self.moved[block] = (place as u32).wrapping_sub(block as u32);
+    /// Has blocks of the store lie on a run of memory from `place` on.
+    #[inline]
+    fn lay(&mut self, blocks: Range<usize>, place: usize) {
+        let by = (place as u32).wrapping_sub(blocks.start as u32);
+        self.moved[blocks].fill(by);
     }
 
     /// Where in memory a byte of the store is, and how many of `len` lie there one behind the other.
@@ -75,33 +79,29 @@ impl Shared {
         std::iter::from_fn(|| self.next(&mut left)).any(|(_, places)| self.shared_of(places) > 0)
     }
 
-    /// Has these bytes, all of which are about to be overwritten, lie on blocks of their own.
+    /// Has these bytes, all of which are about to be overwritten, lie on blocks of their own, which follow each other as far as there are
+    /// such.
     pub(super) fn own(&mut self, offset: u64, len: u64) {
         if self.moved.is_empty() {
             return;
         }
-        let mut left = blocks(offset, len);
-        while let Some((first, places)) = self.next(&mut left) {
-            let shared = self.shared_of(places.clone());
-            if shared == places.len() {
-                self.part(places);
-                (first..left.start).for_each(|block| self.lay_free(block));
-            } else if shared > 0 {
-                for (block, place) in (first..).zip(places) {
-                    if self.others[place] > 0 {
-                        self.leave(place);
-                        self.lay_free(block);
-                    }
-                }
-            }
+        let mut range = blocks(offset, len);
+        let mut left = range.clone();
+        while let Some((_, places)) = self.next(&mut left) {
+            self.part(places);
+        }
+        while !range.is_empty() {
+            let places = self.free.take(range.len());
+            self.lay(range.start..range.start + places.len(), places.start);
+            range.start += places.len();
         }
     }
 
-    /// Has a block of the store lie on one of memory that no other has.
+    /// A run of memory is about to be written.
     #[inline]
-    fn lay_free(&mut self, block: usize) {
-        let own = self.free.pop().expect("as many blocks of memory as of the store");
-        self.lay(block, own as usize);
+    pub(super) fn touch(&self, place: u64, len: u64) {
+        let places = blocks(place, len);
+        self.free.touch(places.start, places.len());
     }
 
     /// How many of these blocks of memory have several blocks of the store.
@@ -135,12 +135,9 @@ impl Shared {
             self.share_apart(blocks(from, len), blocks(to, len));
             return true;
         }
-        let freed = self.free.len();
         let pairs = blocks(from, len).zip(blocks(to, len));
         if to < from {
             pairs.for_each(|(from, to)| self.share_one(from, to));
-            // Who takes free blocks later finds them in order.
-            self.free[freed..].reverse();
         } else {
             pairs.rev().for_each(|(from, to)| self.share_one(from, to));
         }
@@ -185,21 +182,18 @@ impl Shared {
             (here, there) = (here - n, there - n);
         }
         // First what is taken, then what is freed: a block may be both.
-        let freed = self.free.len();
         for Move { target, place, before, n } in moves.drain(..) {
             self.join(place..place + n);
-            self.moved[target..][..n].fill((place as u32).wrapping_sub(target as u32));
+            self.lay(target..target + n, place);
             self.part(before..before + n);
         }
         self.moves = moves;
-        // Who takes free blocks later finds them in order.
-        self.free[freed..].reverse();
     }
 
     #[inline]
     fn share_one(&mut self, from: usize, to: usize) {
         let (place, before) = (self.place(from), self.place(to));
-        self.lay(to, place);
+        self.lay(to..to + 1, place);
         self.join(place..place + 1);
         self.leave(before);
     }
@@ -224,7 +218,7 @@ impl Shared {
     fn part(&mut self, places: Range<usize>) {
         let others = &mut self.others[places.clone()];
         if others.iter().fold(true, |none, n| none & (*n == 0)) {
-            return self.free.extend(places.map(|place| place as u32));
+            return self.free.give(places);
         }
         if others.iter().fold(true, |few, n| few & (1..MANY).contains(n)) {
             return others.iter_mut().for_each(|n| *n -= 1);
@@ -236,7 +230,7 @@ impl Shared {
     #[inline]
     fn leave(&mut self, place: usize) {
         match &mut self.others[place] {
-            0 => self.free.push(place as u32),
+            0 => self.free.give(place..place + 1),
             &mut MANY if self.many.get(&place).is_some_and(|more| *more > 0) => {
                 *self.many.entry(place).or_default() -= 1;
             }
