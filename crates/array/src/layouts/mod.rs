@@ -16,6 +16,8 @@ pub mod raid4s;
 pub mod raid5;
 pub mod raid6;
 mod rebuild;
+#[cfg(test)]
+mod refusing_tests;
 mod segments;
 pub mod single;
 pub mod spanning;

@@ -152,6 +152,8 @@ pub(super) struct Table {
     fresh: u64,
     /// Groups freed lately: after a loss of power they hold what is needed.
     needed: BTreeSet<u64>,
+    /// Groups of which a disk did not take a stripe: they are filled again when no other is free.
+    shunned: BTreeSet<u64>,
     /// Groups being filled in turn, by the host and, the second half, by the collector.
     open: Vec<Option<u64>>,
     /// Whose turn it is in each half.
@@ -281,7 +283,9 @@ impl Table {
         if self.free() <= left || self.open[turn].is_some() {
             return None;
         }
-        let group = self.freed.pop_first().unwrap_or(self.fresh);
+        let fresh = Some(self.fresh).filter(|fresh| *fresh < self.shape.groups);
+        let liked = self.freed.iter().find(|group| !self.shunned.contains(group)).copied();
+        let group = liked.or(fresh).or_else(|| self.freed.first().copied())?;
         let was_used = group < self.fresh;
         self.begin(group);
         self.open[turn] = Some(group);
@@ -340,6 +344,18 @@ impl Table {
         }
         self.release(stripe.group);
         stripe
+    }
+
+    /// A stripe is not written: it holds nothing, and nothing is appended behind it.
+    pub(super) fn given_up(&mut self, index: u64) {
+        if let Some(group) = &mut self.groups[index as usize] {
+            group.writing -= 1;
+        }
+        self.shunned.insert(index);
+        match self.open.iter().position(|open| *open == Some(index)) {
+            Some(open) => self.seal(open),
+            None => self.release(index),
+        }
     }
 
     /// A group has this stripe.

@@ -86,6 +86,34 @@ fn a_group_is_free_when_nothing_of_it_is_current() {
     assert_eq!((table.free(), table.open(Stream::Cold).is_some()), (LEFT, true));
 }
 
+/// A group of which a disk did not take a stripe gets nothing more and is free when it holds nothing; others are filled before it.
+#[test]
+fn a_group_that_was_refused_is_filled_last() {
+    let mut table = Table::new(shape(3, 4, 12));
+    table.open(Stream::Host);
+    let [own, beside] = [[1, 2], [3, 4]].map(|lcns| table.append(Stream::Host, &lcns, true).unwrap());
+    table.given_up(own.group);
+    assert_eq!((table.append(Stream::Host, &[5, 6], true), table.free()), (None, 11));
+    table.written(beside, |_, _| true);
+    [3, 4].iter().for_each(|lcn| table.unmap(*lcn));
+    assert_eq!((table.free(), table.live()), (12, 0));
+    let mut opened = || {
+        table.seal_all();
+        table.open(Stream::Cold).map(|opened| opened.group)
+    };
+    assert_eq!([opened(), opened()], [Some(1), Some(1)]);
+    // Each of the others is needed for good.
+    for group in 1..12 {
+        table.seal_all();
+        assert_eq!(table.open(Stream::Cold).map(|opened| opened.group), Some(group));
+        let stripe = table.append(Stream::Cold, &[group], true).unwrap();
+        table.written(stripe, |_, _| true);
+    }
+    table.seal_all();
+    let last = Opened { group: 0, was_used: true, needed: true };
+    assert_eq!((table.open(Stream::Cold), table.free()), (Some(last), 0));
+}
+
 /// Each stripe of three disks takes three cells of eight bytes.
 #[test]
 fn memory_is_that_of_cells() {

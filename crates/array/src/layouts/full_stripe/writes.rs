@@ -307,11 +307,26 @@ impl FullStripe {
 
     /// The members did not take all of a work's stripes, and what is missing cannot be made again: they hold nothing.
     fn turned_down(&mut self, ticket: Ticket, op: &WriteOp, plan: &mut MemberPlan) {
+        op.stripes.iter().for_each(|stripe| self.table.given_up(stripe.group));
         if !op.is_collection() {
             return self.refuse(ticket, op, plan);
         }
+        // The next write that finds no room lets it be tried again; those that wait for what would have been free are refused.
+        (self.victim, self.collecting) = (None, false);
         self.over(ticket, &op.reads);
-        self.collected(ticket, plan);
+        plan.end(ticket);
+        for ticket in std::mem::take(&mut self.parked) {
+            match self.operations.take(ticket) {
+                Some(Operation::Write(op)) if op.phase == WritePhase::AwaitRoom => {
+                    self.refuse(ticket, &op, plan);
+                }
+                Some(other) => {
+                    self.operations.put(ticket, other);
+                    self.parked.push_back(ticket);
+                }
+                None => {}
+            }
+        }
     }
 
     /// A work cannot be done.
