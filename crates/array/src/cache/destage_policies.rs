@@ -192,4 +192,69 @@ mod tests {
         [1, 1, 1, 2, 3, 3, 4, 5].iter().for_each(|g| policy.touched(*g));
         assert_eq!([(); 5].map(|()| policy.victim(&dirty)), [2, 3, 1, 4, 5].map(Some));
     }
+
+    /// A group of the second model: how often it was used, and where it stands.
+    #[derive(Clone, Copy)]
+    struct Plain {
+        group: u64,
+        refs: u64,
+        used: u64,
+        /// When it fell out of the list of those used last.
+        fallen: Option<u64>,
+    }
+
+    /// The same from what the pages say, with a list of all groups: who was used, who goes.
+    #[derive(Default)]
+    struct PlainLruLfu {
+        all: Vec<Plain>,
+        accesses: u64,
+    }
+
+    impl PlainLruLfu {
+        fn touched(&mut self, group: u64, age: u64) {
+            self.accesses += 1;
+            let now = self.accesses;
+            let refs = self.all.iter().find(|p| p.group == group).map_or(0, |p| p.refs) + 1;
+            self.all.retain(|p| p.group != group);
+            self.all.push(Plain { group, refs, used: now, fallen: None });
+            let half = (self.all.len() / 2).max(1);
+            let mut last: Vec<&mut Plain> = self.all.iter_mut().filter(|p| p.fallen.is_none()).collect();
+            if last.len() > half
+                && let Some(out) = last.iter_mut().min_by_key(|p| p.used)
+            {
+                out.fallen = Some(now);
+            }
+            if now.is_multiple_of(age) {
+                self.all.iter_mut().for_each(|p| p.refs = p.refs / 2 + p.refs % 2);
+            }
+        }
+
+        fn victim(&mut self) -> Option<u64> {
+            let fallen = self.all.iter().filter(|p| p.fallen.is_some());
+            let least = fallen.min_by_key(|p| (p.refs, p.fallen, p.group));
+            let group = least.or_else(|| self.all.iter().min_by_key(|p| p.used))?.group;
+            self.all.retain(|p| p.group != group);
+            Some(group)
+        }
+    }
+
+    #[test]
+    fn groups_go_as_a_plain_list_says() {
+        for seed in 0..40 {
+            let mut rng = smrlab_units::rng::Rng::new(seed);
+            let age = 3 + rng.below(20);
+            let (mut own, mut plain) = (named("lru-lfu", age), PlainLruLfu::default());
+            for at in 0..600 {
+                if rng.one_in(6) {
+                    let dirty = |_| Dirty { pages: 1, first: 0, of: 1 };
+                    assert_eq!(own.victim(&dirty), plain.victim(), "seed {seed}, {at}");
+                    continue;
+                }
+                // Few are used often.
+                let group = if rng.one_in(2) { rng.below(3) } else { rng.below(16) };
+                own.touched(group);
+                plain.touched(group, age);
+            }
+        }
+    }
 }

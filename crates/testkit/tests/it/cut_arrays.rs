@@ -2,6 +2,7 @@
 
 use crate::arrays::{ARRAYS, losses, redundant};
 use crate::zoned_arrays::{ZONED, drive as zoned_drive};
+use smrlab_array::{Health, MemberId};
 use smrlab_testkit::{ArrayHarness, Rng, cases, drives};
 use smrlab_units::HostOp;
 
@@ -299,4 +300,39 @@ fn who_begins_anew_knows_as_much() {
             array.check_restarts();
         }
     }
+}
+
+/// A restart in the midst of a rebuild, of arrays of which little was ever written: the rebuild goes on, has an end, and what was lost is there.
+#[test]
+fn a_rebuild_has_an_end_after_a_restart() {
+    let (drive, wide) = (drives::plain(24, 6, 1, 4), zoned_drive());
+    let plain = ARRAYS.iter().map(|text| (*text, "cmr", &drive));
+    let zoned = ZONED.iter().map(|(text, layer)| (*text, *layer, &wide));
+    let redundant = plain.chain(zoned).filter(|(text, ..)| redundant(text));
+    let mut amid = 0;
+    for (text, layer, drive) in redundant {
+        for point in 0..cases(8) {
+            let mut rng = Rng::new(point);
+            let mut array = ArrayHarness::new(text, layer, drive);
+            let disk = point as usize % array.disks();
+            for (requests, dies) in [(point % 4, true), (2, false)] {
+                array.exercise(requests, 6, &mut rng);
+                array.settle(&mut rng);
+                if dies {
+                    array.kill(disk);
+                }
+            }
+            array.replace(disk);
+            (0..point * 3 % 17).for_each(|_| _ = array.step(&mut rng));
+            amid += u32::from(array.array().unfinished());
+            array.cut(&mut rng);
+            array.settle(&mut rng);
+            let (health, left) = (array.array().health(MemberId(disk as u32)), array.array().unfinished());
+            assert_eq!((health, left), (Health::Whole, false), "{text}: {point}");
+            array.kill((disk + 1) % array.disks());
+            array.read_back(&mut rng);
+            assert_eq!(array.refused, 0, "{text}: {point}");
+        }
+    }
+    assert!(amid > 50, "{amid}");
 }

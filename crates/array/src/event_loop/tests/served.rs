@@ -173,6 +173,50 @@ fn winding_up_begins_nothing_new() {
     }
 }
 
+/// A request that is under way when a server stops is carried out, also where it takes stripes of a member of an array for its own.
+#[test]
+fn winding_up_ends_requests_of_arrays_of_arrays() {
+    for (text, disks, ssds) in [
+        ("mirror,chunk=8blk / spanning,disks=1,ssd_read=64blk,ssd_page=8blk", 2, 2),
+        ("striped,disks=2,chunk=8blk / mirror,chunk=8blk", 4, 0),
+    ] {
+        let mut members: Vec<Member> = (0..disks).map(|_| drive("cmr")).collect();
+        let sizes: Vec<Blocks> =
+            members.iter().filter_map(|m| Some(m.drive()?.layer().host_blocks())).collect();
+        members.extend((0..ssds).map(|_| Member::Ssd(Ssd::new(SimTime::from_us(90), 3000, Blocks(64)))));
+        let array = parse(text).unwrap().build(&ArrayContext::new(&sizes)).unwrap().array;
+        let mut all = EventLoop::new(array, members, Vec::new(), Schedule::default(), false);
+        let mut told = Told::default();
+        for (id, op) in (0..).zip([HostOp::Write, HostOp::Read, HostOp::Read]) {
+            let r = HostRequest::new(op, Lba(4), Blocks(20)).numbered(id);
+            let Ok(()) = all.submit(all.now(), &r, &mut told);
+        }
+        let Ok(()) = all.wind_up(&mut told);
+        let done: Vec<_> = std::iter::from_fn(|| all.next_done()).map(|d| d.refusal).collect();
+        assert_eq!(done, [None; 3], "{text}");
+    }
+}
+
+/// After a loss of power copies and parities of arrays of arrays are in doubt, whichever of the two arrays has them, and are compared.
+#[test]
+fn copies_of_arrays_of_arrays_are_in_doubt() {
+    for text in [
+        "mirror,chunk=8blk / striped,disks=2,chunk=8blk",
+        "striped,disks=2,chunk=8blk / mirror,chunk=8blk",
+        "raid5,disks=3,chunk=8blk / spanning,disks=1",
+        "spanning,disks=1 / raid5,disks=3,chunk=8blk",
+    ] {
+        for (stop, doubtful) in [(Stop::Orderly, false), (Stop::PowerLost, true)] {
+            let disks = parse(text).unwrap().disks as usize;
+            let (mut all, mut told) = (served(text, &["cmr"; 4][..disks]), Told::default());
+            let Ok(()) = all.recover(&Records::default(), stop, &mut told);
+            assert_eq!(all.array().unfinished(), doubtful, "{text}: {stop:?}");
+            let Ok(()) = all.finish(&mut told);
+            assert!(!all.array().unfinished() && all.is_at_rest(), "{text}: {stop:?}");
+        }
+    }
+}
+
 /// After a restart a dead drive is dead, and said to be; one that is being rebuilt is not, nor is what holds all that it should.
 #[test]
 fn a_restart_tells_of_dead_drives() {

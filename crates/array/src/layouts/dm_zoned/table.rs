@@ -367,6 +367,20 @@ impl Table {
 mod tests {
     use super::*;
 
+    /// Two zones that were freed hold what a loss of power would bring back: the first of them that is written again needs a fence, which does for both.
+    #[test]
+    fn one_fence_is_for_all_that_is_needed() {
+        let shape = Shape::new(64, (10, 30), 2);
+        let first = shape.sequential().start + 2;
+        let mut table = Table::new(shape);
+        for (chunk, zone) in [(0, first), (1, first + 1)] {
+            table.apply(&Change::Mapped { chunk, to: Chunk { data: Some(zone), buffer: None } });
+            table.apply(&Change::Wrote { chunk, zone, blocks: 0..64 });
+            table.apply(&Change::Mapped { chunk, to: Chunk { data: None, buffer: None } });
+        }
+        assert_eq!([first, first + 1, first].map(|zone| table.take_needed(zone)), [true, false, false]);
+    }
+
     /// What a restart has to know: zones of each chunk and what is valid there, what a commit has to write, and which zones were
     /// written or freed last, by which zones are taken and reclaimed.
     #[test]
