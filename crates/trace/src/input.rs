@@ -262,6 +262,27 @@ mod tests {
         assert!((progress - 0.5).abs() < 0.15, "{progress}");
     }
 
+    /// A program at the other end of a pipe may write no more for hours: nothing is waited for but what is asked for.
+    #[test]
+    fn no_more_is_read_than_what_is_asked_for() -> Result<()> {
+        struct Slow(usize);
+        impl Read for Slow {
+            fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+                self.0 += 1;
+                let n = out.len().min(1000);
+                out[..n].fill(b'x');
+                if self.0 <= 20 { Ok(n) } else { Err(io::Error::other("waits for ever")) }
+            }
+        }
+        let mut input = Input::from_reader("t", Box::new(Slow(0)), None)?;
+        for n in [1, 5000, 9000] {
+            assert!((n..n + 1000).contains(&input.fill(n)?), "{n}");
+        }
+        input.consume(9000);
+        assert!(input.fill(1000)? < 2000);
+        Ok(())
+    }
+
     #[test]
     fn an_interrupted_read_is_tried_again() {
         let mut input = Input::from_reader("-", Box::new(Disturbed(80_000, false)), None).unwrap();

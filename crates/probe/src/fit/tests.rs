@@ -184,6 +184,15 @@ fn the_papers_text_form_becomes_a_drive() {
     assert_eq!(fit.paper.1.len(), 18);
 }
 
+/// Tracks that begin at one time, as those of a cylinder without skew of its heads do, say nothing of the skew: 100 us from cylinder to
+/// cylinder, of ten in a revolution.
+#[test]
+fn steps_of_nothing_are_no_steps() {
+    let track = |n: u64| dig::Track { number: n, sectors: 9, us: (n / 4 % 10) as f64 * 100.0 };
+    let (period, skew) = dig::rotation(&(0..400).map(track).collect::<Vec<_>>()).unwrap();
+    assert_eq!((period, skew), (1000.0, 0.1));
+}
+
 /// Tracks that are not there leave no step; the speed that is given counts; eight tracks are enough.
 #[test]
 fn a_text_with_gaps_says_the_same() {

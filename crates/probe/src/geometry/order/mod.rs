@@ -227,6 +227,10 @@ mod tests {
 
     /// A disk of 100 sectors a track whose track `n` starts at `start(n)`; what is found of its order.
     fn found(tracks: u64, start: impl Fn(u64) -> f64) -> Skews {
+        sought(tracks, start).unwrap()
+    }
+
+    fn sought(tracks: u64, start: impl Fn(u64) -> f64) -> Result<Skews> {
         let mut target = Fake::new(100 * tracks, |_, lba, blocks, now| {
             let last = lba + blocks - 1;
             fakes::passes(start(last / 100) + (last % 100 + 1) as f64 / 100.0, now)
@@ -234,7 +238,15 @@ mod tests {
         let mut quiet = Quiet;
         let mut dial = Dial::new(&mut target, &mut quiet);
         dial.set_period(TURN as f64, 0.0);
-        find(&mut dial, &[zone(100, tracks)], &Jumps(vec![0.1, 0.2])).unwrap()
+        find(&mut dial, &[zone(100, tracks)], &Jumps(vec![0.1, 0.2]))
+    }
+
+    /// Three steps are enough to be told from one another, two are not.
+    #[test]
+    fn a_zone_has_four_tracks() {
+        assert_eq!(found(4, |n| 0.1 * n as f64).order, Order::Surface { surfaces: 1 });
+        let e = sought(3, |n| 0.1 * n as f64).unwrap_err().to_string();
+        assert!(e.contains("fewer than four tracks"), "{e}");
     }
 
     /// Skews that differ by less than 2.2 sectors are one kind: they are rounded on each track. By 3 sectors they are two.
