@@ -15,10 +15,12 @@ import pytest
 from commands import Invoke
 
 from smrlab import Interrupted, _core, papers
+from smrlab.errors import CheckFailed
 from smrlab.papers import record
 from smrlab.papers.claims import Verdict, judge, percentile, worse
 from smrlab.papers.grid import find
 from smrlab.papers.paper import Claim
+from smrlab.papers.reproduce import _measuring
 
 
 @pytest.fixture(scope="module")
@@ -269,3 +271,14 @@ def test_a_planted_change_turns_a_claim_red(
         used = [e.id for e in paper.experiments if any(e.id in let for let in claim.let.values())]
         found = {v.id: v for v in papers.reproduce(paper, "quick", tmp_path / "runs", only=used).verdicts}
         assert found[red].verdict == verdict, found[red]
+
+
+def test_a_measured_server_that_ends_fails_the_experiment(tmp_path: Path) -> None:
+    """It was told as a folder that cannot be written, and so as a claim that this machine cannot judge."""
+
+    def measure(spec: object, control: object) -> dict[str, object]:
+        raise ConnectionRefusedError(111, "Connection refused")
+
+    with pytest.raises(CheckFailed, match=r"a server that was measured does not answer: Connection refused$"):
+        _measuring({}, tmp_path / "out", measure)(_core.Control())
+    assert not list(tmp_path.iterdir())

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import _core
-from ..errors import InputError, Interrupted, MissingError
+from ..errors import CheckFailed, InputError, Interrupted, MissingError
 from ..executors import Executor, Piece, Work
 from ..executors.local import LocalPool
 from ..layer import load
@@ -88,7 +88,12 @@ def _measure(paper: Paper, text: str) -> Measure:
 def _measuring(spec: Point, folder: Path, measure: Measure) -> Work[None]:
     def work(control: _core.Control) -> None:
         with filling(folder) as inside:
-            Result("measured", {"schema": 1, "spec": spec, **measure(spec, control)}).save(inside)
+            try:
+                measured = measure(spec, control)
+            except ConnectionError as e:
+                # Not of the folder, and nothing that the machine lacks: the experiment failed.
+                raise CheckFailed(f"a server that was measured does not answer: {e.strerror or e}") from e
+            Result("measured", {"schema": 1, "spec": spec, **measured}).save(inside)
 
     return work
 
