@@ -226,6 +226,8 @@ fn what_is_refused_is_tried_again_when_something_has_changed() {
     let jobs = plan.jobs().to_vec();
     let gone: Vec<_> = jobs.into_iter().flat_map(|job| rig.destage(job).gone).collect();
     assert_eq!(gone, [2, 3, 10, 11]);
+    // Four pages and two of them once more were refused, which is told though none is kept.
+    assert_eq!(rig.counts(), [0, 6, 0]);
 
     let mut rig = Rig::full();
     rig.rebuilds.store(true, Ordering::Relaxed);
