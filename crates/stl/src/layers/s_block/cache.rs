@@ -224,7 +224,8 @@ impl CacheRing {
         gone
     }
 
-    /// Adds the cached parts of an S-block that lie in `offset..offset + n`, in no particular order.
+    /// Adds the cached parts of an S-block that lie in `offset..offset + n`, in no particular order. What was cached together, and still lies
+    /// together, is one part as a rule.
     #[inline]
     pub(super) fn parts(&self, s: &SBlock, offset: u64, n: u64, out: &mut Vec<CachedPart>) {
         let (first, last) = (offset >> 3, (offset + n - 1) >> 3);
@@ -246,15 +247,26 @@ impl CacheRing {
             while mask != 0 {
                 let from = mask.trailing_zeros() as u64;
                 let blocks = (mask >> from).trailing_ones() as u64;
-                out.push(CachedPart {
-                    at: self.ring.wrap(place + from - u64::from(item.first)),
-                    offset: u64::from(item.unit) * 8 + from,
-                    blocks,
-                });
+                let at = self.ring.wrap(place + from - u64::from(item.first));
+                self.add_part(CachedPart { at, offset: u64::from(item.unit) * 8 + from, blocks }, out);
                 mask &= !((((1u32 << blocks) - 1) << from) as u8);
             }
             id = item.next;
         }
+    }
+
+    /// Adds a part to the others, to the last one where it follows that in the S-block and on the medium.
+    #[inline]
+    fn add_part(&self, part: CachedPart, out: &mut Vec<CachedPart>) {
+        if let Some(last) = out.last_mut()
+            && last.offset + last.blocks == part.offset
+            && last.at + last.blocks == part.at
+            && last.blocks + part.blocks <= self.laid.at(last.at).1.0
+        {
+            last.blocks += part.blocks;
+            return;
+        }
+        out.push(part);
     }
 
     /// What lies at the tail, up to the end of an item.
