@@ -135,6 +135,13 @@ impl HostData {
             + self.vague.bytes()
     }
 
+    /// The blocks that were written to a member, in no order.
+    pub fn written(&self, member: MemberId) -> impl Iterator<Item = Range<u64>> + use<> {
+        let mut runs = Vec::new();
+        self.members[member.at()].tags.all(&mut runs);
+        runs.into_iter().map(|run| run.first..run.end())
+    }
+
     /// A request before the run gets a number of its own.
     pub fn prefill(&mut self, request: &HostRequest) -> HostRequest {
         self.prefills += 1;

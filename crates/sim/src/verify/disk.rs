@@ -5,7 +5,8 @@
 //! unnoticed with a chance of about one in 2^31 a block.
 //!
 //! A conventional drive does each request where it is asked to, so that every block holds what is expected there. As long as all plans are
-//! such, tags are kept once, for the medium, and reads are right.
+//! such, tags are kept once, for the medium, and reads are right. Of an array's drive they are not kept at all: the array knows what it wrote
+//! there, and tells it before the first plan that is not such.
 
 use super::tags::{CONSTANT, Fresh, NEVER, TagRun, Tags, nth};
 use super::taken::Taken;
@@ -54,6 +55,8 @@ pub struct Disk {
     medium: Tags,
     /// Nothing yet while every plan was [in place](Disk::is_in_place): it is what the medium holds.
     expected: Option<Tags>,
+    /// So far the array knows what was written: nothing is kept here.
+    untold: bool,
     /// Tags for what the host writes.
     fresh: Fresh,
     media_writes: u64,
@@ -79,6 +82,7 @@ impl Disk {
         Self {
             geometry,
             expected: (!interference.is_none()).then(Tags::default),
+            untold: false,
             interference,
             discards,
             medium: Tags::default(),
@@ -92,6 +96,27 @@ impl Disk {
             wanted: Vec::new(),
             lost: None,
             taken: Taken::default(),
+        }
+    }
+
+    /// One of an array, which [tells](Self::told) what was written when it [is asked](Self::has_to_know).
+    pub fn of_array(self) -> Self {
+        Self { untold: self.expected.is_none() && !self.discards, ..self }
+    }
+
+    /// Whether it has to be [told](Self::told) what was written before a plan is carried out.
+    pub fn has_to_know(&self, request: Option<&HostRequest>, executed: &TimedPlan<'_>) -> bool {
+        let (plan, done) = (executed.plan, executed.done);
+        let refused = plan.refusal().is_some();
+        self.untold && !refused && !request.is_some_and(|r| self.is_in_place(plan, done, r))
+    }
+
+    /// These blocks were written, each in its place, no others were.
+    pub fn told(&mut self, written: impl Iterator<Item = Range<u64>>) {
+        self.untold = false;
+        for run in written {
+            let blocks = run.end - run.start;
+            self.medium.set(TagRun { first: run.start, blocks, tag: self.fresh.next(Blocks(blocks)) });
         }
     }
 
@@ -128,7 +153,11 @@ impl Disk {
         let writes = request.filter(|r| matches!(r.op, HostOp::Write | HostOp::Append));
         let base = writes.map_or(NEVER, |r| self.fresh.next(r.blocks));
         if self.expected.is_none() && request.is_some_and(|r| self.is_in_place(plan, done, r)) {
-            let written = writes.map(|r| TagRun { first: r.lba.0, blocks: r.blocks.0, tag: base });
+            let written = writes.filter(|_| !self.untold).map(|r| TagRun {
+                first: r.lba.0,
+                blocks: r.blocks.0,
+                tag: base,
+            });
             return written.into_iter().for_each(|run| self.medium.set(run));
         }
         let mut expected = self.expected.take().unwrap_or_else(|| self.medium.clone());

@@ -30,6 +30,8 @@ pub struct Verify {
 impl Verify {
     /// So many drives, each followed by what `fresh` makes; `host`: what an array of them is for.
     pub fn new(disks: usize, fresh: Box<dyn Fn(usize) -> Disk>, host: Option<HostData>) -> Self {
+        let fresh: Box<dyn Fn(usize) -> Disk> =
+            if host.is_some() { Box::new(move |disk| fresh(disk).of_array()) } else { fresh };
         Self { disks: (0..disks).map(&fresh).collect(), fresh, host }
     }
 
@@ -76,6 +78,7 @@ impl Verify {
     /// # Errors
     /// [`RunError::Verification`], which names the block and what destroyed it.
     pub fn dispatched(&mut self, request: &HostRequest, executed: &TimedPlan<'_>) -> Result<()> {
+        self.tell(Some(request), executed);
         match executed.plan.refusal() {
             None => self.of(executed.member, |disk| disk.served(request, executed)),
             Some(_) => Ok(()),
@@ -84,6 +87,7 @@ impl Verify {
 
     /// The same before the run, without time.
     pub fn prefilled(&mut self, request: &HostRequest, executed: &TimedPlan<'_>) {
+        self.tell(Some(request), executed);
         self.disks[executed.member.at()].prefilled(request, executed);
     }
 
@@ -102,6 +106,7 @@ impl Verify {
 
     /// A drive took a background step.
     pub fn background(&mut self, step: &TimedPlan<'_>) {
+        self.tell(None, step);
         self.disks[step.member.at()].background(step);
     }
 
@@ -109,6 +114,17 @@ impl Verify {
     pub fn replaced(&mut self, member: MemberId) {
         self.disks[member.at()] = (self.fresh)(self.disks.len());
         self.host.iter_mut().for_each(|host| host.replaced(member));
+    }
+
+    /// Tells a drive what the array wrote there, if it has to know that now.
+    #[inline]
+    fn tell(&mut self, request: Option<&HostRequest>, executed: &TimedPlan<'_>) {
+        let disk = &mut self.disks[executed.member.at()];
+        if let Some(host) = &self.host
+            && disk.has_to_know(request, executed)
+        {
+            disk.told(host.written(executed.member));
+        }
     }
 
     /// Of several drives an error says which one it is.

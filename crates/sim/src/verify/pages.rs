@@ -67,6 +67,11 @@ impl<T> Hashed<T> {
         Keys { all: 0..0, touched: Some(touched.into_iter()) }
     }
 
+    /// All pages that were touched, in no order.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (u64, &T)> {
+        self.0.iter().map(|(page, of)| (*page, of))
+    }
+
     pub(super) fn values(&self) -> impl Iterator<Item = &T> {
         self.0.values()
     }

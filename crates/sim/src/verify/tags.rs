@@ -267,6 +267,14 @@ impl<const PAGE: usize> Tags<PAGE> {
         }
     }
 
+    /// All runs of blocks that have a tag, by page: in no order.
+    pub(super) fn all(&self, out: &mut Vec<TagRun>) {
+        for (page, tags) in self.pages.iter() {
+            let base = page * Self::BLOCKS;
+            tags.runs(base, &(base..base + Self::BLOCKS), out.len(), out);
+        }
+    }
+
     /// Nothing has a tag.
     pub(super) fn is_empty(&self) -> bool {
         self.pages.is_empty()

@@ -16,6 +16,26 @@ fn says(result: Result<()>) -> String {
     result.map_err(|e| e.to_string()).err().unwrap_or_default()
 }
 
+fn conventional() -> Disk {
+    let spec = smrlab_disk::model::load("tiny", |_| Err(String::new())).unwrap();
+    Disk::new(spec.geometry().clone(), Interference::tracks(1), false)
+}
+
+/// What the first drive did of a plan: all.
+fn executed(plan: &Plan) -> TimedPlan<'_> {
+    let at = SimTime::ZERO;
+    TimedPlan {
+        member: MemberId(0),
+        plan,
+        done: plan.ops().len(),
+        served: Served { start: at, ack: at, end: at },
+        began: at,
+        ends: &[],
+        whole: true,
+        buffered: false,
+    }
+}
+
 /// A conventional drive on which requests 0 and 1 wrote blocks 0 to 11, of which 4 to 7 twice, each in place.
 struct Drive {
     disk: Disk,
@@ -24,9 +44,7 @@ struct Drive {
 
 impl Drive {
     fn new() -> Self {
-        let spec = smrlab_disk::model::load("tiny", |_| Err(String::new())).unwrap();
-        let disk = Disk::new(spec.geometry().clone(), Interference::tracks(1), false);
-        let mut drive = Self { disk, sent: 0 };
+        let mut drive = Self { disk: conventional(), sent: 0 };
         for lba in [0, 4] {
             drive.serves(HostOp::Write, (lba, 8), |p| _ = p.in_place(Dir::Write, Pba(lba), Blocks(8)));
         }
@@ -37,17 +55,7 @@ impl Drive {
     fn serves(&mut self, op: HostOp, (lba, blocks): (u64, u64), does: impl Fn(&mut Plan)) -> String {
         let mut plan = Plan::new(true, false);
         does(&mut plan);
-        let at = SimTime::ZERO;
-        let executed = TimedPlan {
-            member: MemberId(0),
-            plan: &plan,
-            done: plan.ops().len(),
-            served: Served { start: at, ack: at, end: at },
-            began: at,
-            ends: &[],
-            whole: true,
-            buffered: false,
-        };
+        let executed = executed(&plan);
         self.sent += 1;
         says(self.disk.served(&request(self.sent - 1, op, lba, blocks), &executed))
     }
@@ -115,6 +123,58 @@ fn a_read_that_is_not_in_place_is_found() {
         }
     };
     assert_eq!(drive.serves(HostOp::Read, (0, 8), both), "");
+}
+
+/// An array's drive keeps nothing as long as it does all in place. The array tells it what was written, blocks 0 to 11, before a
+/// write goes astray, and before a step that moves what nobody asked it to: both are found, and nothing else is.
+#[test]
+fn a_drive_of_an_array_is_told_what_was_written() {
+    let mut write_astray = Plan::new(true, false);
+    write_astray.write_pieces(Cause::Host, Pba(40), Blocks(4), |out| {
+        out.push(Piece { blocks: Blocks(4), end: Endpoint::Host(Blocks::ZERO) });
+    });
+    let mut step = Plan::new(true, false);
+    let read = step.read_staged(Cause::Defrag, Pba(0), Blocks(4));
+    step.write(Cause::Defrag, Pba(4), Blocks(4), Endpoint::Staged(read, Blocks::ZERO));
+    for astray in [Some(&write_astray), None] {
+        let discards = Discards { of_disk: false, of_array: false };
+        let host = HostData::new(1, discards, Spaces::one(Blocks(64)));
+        let mut verify = Verify::new(1, Box::new(|_| conventional()), Some(host));
+        let mut sent = 0;
+        let mut serves = |verify: &mut Verify, op, lba, blocks, other: Option<&Plan>| {
+            let r = request(sent, op, lba, blocks);
+            let ticket = Ticket(sent as u32);
+            sent += 1;
+            verify.arrived(&r);
+            verify.began(ticket, &r);
+            let mut asked = MemberPlan::new(true);
+            asked.ask(ticket, MemberId(0), r, |parts| {
+                let end = parts.sum(&[Term::host(0)]);
+                parts.push(Blocks(blocks), end);
+            });
+            verify.planned(&asked);
+            asked.ops().iter().for_each(|op| verify.asked(op, Some(&asked)));
+            let mut plan = Plan::new(true, false);
+            let dir = if op == HostOp::Write { Dir::Write } else { Dir::Read };
+            plan.in_place(dir, Pba(lba), Blocks(blocks));
+            says(verify.dispatched(&r, &executed(other.unwrap_or(&plan))))
+        };
+        for lba in [0, 4] {
+            assert_eq!(serves(&mut verify, HostOp::Write, lba, 8, None), "");
+        }
+        assert_eq!(serves(&mut verify, HostOp::Read, 0, 12, None), "");
+        assert_eq!(verify.disks[0].bytes(), 0, "nothing is kept");
+        match astray {
+            Some(plan) => assert_eq!(serves(&mut verify, HostOp::Write, 4, 4, Some(plan)), ""),
+            None => verify.background(&executed(&step)),
+        }
+        for right in [0, 8] {
+            assert_eq!(serves(&mut verify, HostOp::Read, right, 4, None), "");
+        }
+        let wrong = serves(&mut verify, HostOp::Read, 4, 4, None);
+        let found = "disk 0: verify-media: request";
+        assert!(wrong.starts_with(found) && wrong.contains("read LBA 4 from PBA 4"), "{wrong}");
+    }
 }
 
 /// Two disks with a chunk of four blocks each and one with parity; what an array does there is planned by hand.
