@@ -84,6 +84,19 @@ fn dates_are_kept_within_what_the_fast_store_holds() {
     assert!(e.contains("start=zero"), "{e}");
 }
 
+/// At one time all three: by the numbers in their names, not by their letters.
+#[test]
+fn files_of_a_folder_come_by_the_numbers_in_their_names() {
+    let dir = folder("numbers");
+    for n in [100, 9, 10] {
+        std::fs::write(dir.join(format!("t.{n}.csv")), line("a", 5, n * 512)).unwrap();
+    }
+    for text in [dir.display().to_string(), format!("{}/t.*.csv", dir.display())] {
+        let all = rows(&[&text], Mix::ByTime);
+        assert_eq!(all.lba.iter().map(|l| l.0).collect::<Vec<_>>(), [9, 10, 100], "{text}");
+    }
+}
+
 /// What lies beside traces as a rule is none: notes by their beginnings and by their ends, in any case, folders, and hidden files. What has
 /// such letters elsewhere is a trace.
 #[test]
@@ -164,6 +177,7 @@ fn traces_follow_each_other() {
         ("time", Mix::ByTime),
         ("chain,gap=1s", Mix::Chain(SimTime::from_ms(1000))),
         ("bursts,requests=8", Mix::Bursts { burst: 8, seed: 3 }),
+        ("bursts,requests=1", Mix::Bursts { burst: 1, seed: 3 }),
     ] {
         assert_eq!(Mix::parse(text, 3).unwrap(), mix);
     }
