@@ -3,6 +3,7 @@
 use super::group::Holds;
 use super::shape::TableZone;
 use super::*;
+use crate::{ArrayContext, parse};
 use smrlab_stl::Cause;
 
 /// Three disks, chunks of two blocks, eight of the host's in a group, segments of `length`.
@@ -162,4 +163,41 @@ fn a_fresh_disk_gets_its_tables() {
     assert_eq!(dvs.dirty_tables.due, Some(SimTime::from_ms(3004)));
     // It does not answer before some of it is rebuilt; then the tables are written.
     assert_eq!(dvs.dirty_tables.groups, BTreeSet::from([1]));
+}
+
+/// Tables of two blocks: three blocks have room for one, four for two. Reads that go to and fro between two groups read a table each, or none.
+#[test]
+fn room_for_tables_is_a_size() {
+    let read = |room: u64| {
+        let text =
+            format!("dvs,disks=3,chunk=8blk,segment=50,overprovision=0%,tables=zone,tables_cache={room}blk");
+        let context = ArrayContext::new(&[Blocks(2000); 3]);
+        let mut array = parse(&text).unwrap().build(&context).unwrap().array;
+        let last = array.host_blocks().0 - 8;
+        let carry_out = |array: &mut dyn Array, now: SimTime, work: Work| {
+            let (ticket, mut plan) = (Ticket(0), MemberPlan::at(now));
+            array.start(ticket, &work, &mut plan);
+            while !plan.ops().is_empty() {
+                plan.clear();
+                array.complete(Phase { ticket, lost: false, untaken: None, busy: false }, &mut plan);
+            }
+        };
+        let mut now = SimTime::from_ms(1);
+        for lba in [0, last] {
+            carry_out(&mut *array, now, host(HostOp::Write, lba, 8));
+            // What was changed is written, and may be forgotten.
+            while let Some(at) = array.wake_at(None) {
+                now = now.max(at);
+                let mut plan = MemberPlan::at(now);
+                array.wake(&mut plan);
+                plan.jobs().to_vec().into_iter().for_each(|job| carry_out(&mut *array, now, Work::Job(job)));
+            }
+        }
+        let before = crate::counted(&*array).get("tables_read");
+        for lba in [0, last, 0, last, 0, last] {
+            carry_out(&mut *array, now, host(HostOp::Read, lba, 8));
+        }
+        crate::counted(&*array).get("tables_read").zip(before).map(|(after, before)| after - before)
+    };
+    assert_eq!([2, 3, 4, 5].map(read), [6, 6, 0, 0].map(Some));
 }

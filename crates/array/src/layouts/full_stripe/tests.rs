@@ -149,6 +149,18 @@ fn a_copy_of_what_was_written_meanwhile_is_dead() {
     assert_eq!([1, 2, 3].map(|lcn| table.place(lcn).unwrap().group), [1, 0, 0]);
 }
 
+/// A group that got its last stripe and of which nothing is current when that is written is free then.
+#[test]
+fn a_group_of_dead_copies_is_free_when_they_are_written() {
+    let mut table = Table::new(shape(3, 4, 12));
+    table.open(Stream::Cold);
+    let copy = table.append(Stream::Cold, &[1, 2], true).unwrap();
+    table.seal_all();
+    assert_eq!(table.free(), 11);
+    table.written(copy, |_, _| false);
+    assert_eq!((table.free(), table.live()), (12, 0));
+}
+
 trait MapHolds {
     fn map_holds(&self) -> Vec<Holds>;
 }
