@@ -22,9 +22,11 @@ class Nbdkit:
 
     def __init__(self, directory: Path, core: str, *what: str) -> None:
         self.socket = directory / "s"
-        command = ["taskset", "-c", core, "nbdkit", "-f", "-U", str(self.socket), *what]
+        # The socket is there before anybody listens at it; the file with the process comes after that.
+        listening = directory / "pid"
+        command = ["taskset", "-c", core, "nbdkit", "-f", "-P", str(listening), "-U", str(self.socket), *what]
         self.process = subprocess.Popen(command, stderr=subprocess.PIPE, start_new_session=True)
-        while not self.socket.exists():
+        while not listening.exists():
             if self.process.poll() is not None:
                 raise RuntimeError((self.process.stderr.read() if self.process.stderr else b"").decode())
             time.sleep(0.01)

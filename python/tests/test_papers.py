@@ -6,10 +6,13 @@ import bz2
 import gzip
 import importlib.util
 import shutil
+import socket
+import sys
 import threading
 import time
 from dataclasses import replace
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 from commands import Invoke
@@ -75,15 +78,48 @@ def test_public_traces_give_what_is_on_record(name: str, cache: Path, shared: Pa
     assert {c["id"]: c["verdict"] for c in done.json()["claims"]} == {i: row["verdict"] for i, row in recorded.items()}
 
 
-def test_an_interrupted_measurement_ends_at_once_and_leaves_no_server() -> None:
-    for program in ("nbdkit", "fio", "taskset"):
-        if shutil.which(program) is None:
-            pytest.skip(f"missing: {program}")
+def _served() -> ModuleType:
+    """How dm-shingle's paper measures served devices."""
     spec = importlib.util.spec_from_file_location("served", papers.load("dm-shingle").folder / "served.py")
     assert spec is not None
     assert spec.loader is not None
     served = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(served)
+    return served
+
+
+SLOW_TO_LISTEN = f"""#!{sys.executable}
+import os, socket, sys, time
+told = dict(zip(sys.argv[1:], sys.argv[2:]))
+s = socket.socket(socket.AF_UNIX)
+s.bind(told["-U"])
+time.sleep(0.3)
+s.listen()
+open(told["-P"], "w").write(str(os.getpid()))
+time.sleep(60)
+"""
+
+
+def test_a_server_that_is_measured_listens_before_it_is_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its socket is there earlier than that, and refuses who comes then."""
+    if shutil.which("taskset") is None:
+        pytest.skip("missing: taskset")
+    (tmp_path / "nbdkit").write_text(SLOW_TO_LISTEN)
+    (tmp_path / "nbdkit").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    server = _served().Server("bare", "tiny")
+    try:
+        with socket.socket(socket.AF_UNIX) as client:
+            client.connect(str(server.socket))
+    finally:
+        server.stop()
+
+
+def test_an_interrupted_measurement_ends_at_once_and_leaves_no_server() -> None:
+    for program in ("nbdkit", "fio", "taskset"):
+        if shutil.which(program) is None:
+            pytest.skip(f"missing: {program}")
+    served = _served()
     control = _core.Control()
     job = {"drive": "tiny", "rw": "write", "block": 4096, "bands": 1, "requests": 1 << 40, "ks": [1], "rounds": 1 << 20,
            "seconds": 0.01}  # fmt: skip
