@@ -54,6 +54,20 @@ pub(crate) fn passes(angle: f64, now: u64) -> u64 {
     if end > now { end } else { end + TURN }
 }
 
+/// What who watches is told: stages in their order, of each how often a share of it, and the sum of these.
+#[derive(Default)]
+pub(crate) struct Told(pub Vec<(String, u32, f64)>);
+
+impl Watch for Told {
+    fn progress(&mut self, stage: &str, share: f64, _: f64) {
+        assert!((0.0..=1.0).contains(&share), "{share} of {stage}");
+        match self.0.last_mut().filter(|last| last.0 == stage && share > 0.0) {
+            Some((_, n, sum)) => (*n, *sum) = (*n + 1, *sum + share),
+            None => self.0.push((stage.to_owned(), u32::from(share > 0.0), share)),
+        }
+    }
+}
+
 /// Asks to stop after so many accesses.
 pub(crate) struct StopAfter(pub std::cell::Cell<u64>);
 

@@ -1,12 +1,12 @@
-//! Members that refuse some of what they are asked for, and are alive: every work has an end, and nothing is held for ever by one that was
-//! refused.
+//! Members that refuse some of what they are asked for, and are alive, and others that die meanwhile: every work has an end, and nothing is
+//! held for ever by one that was refused.
 
 use crate::plan::Outcome;
-use crate::{Array, ArrayContext, Locks, MemberPlan, Phase, Ticket, Work, counted, parse};
+use crate::{Array, ArrayContext, Health, Locks, MemberId, MemberPlan, Phase, Ticket, Work, counted, parse};
 use smrlab_stl::{HostRequest, Refusal};
 use smrlab_units::rng::Rng;
-use smrlab_units::{Blocks, HostOp, Lba};
-use std::collections::{BTreeMap, VecDeque};
+use smrlab_units::{Blocks, HostOp, Lba, SimTime};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 const SIZE: u64 = 480;
 
@@ -17,14 +17,26 @@ struct Works {
     tickets: u32,
     waiting: VecDeque<(Ticket, Work, Locks)>,
     started: BTreeMap<Ticket, Locks>,
-    /// Phases under way, and whether they read and write.
-    open: BTreeMap<Ticket, (bool, bool)>,
+    /// Phases under way.
+    open: BTreeMap<Ticket, Open>,
     /// How host requests ended.
     ended: BTreeMap<Ticket, Option<Refusal>>,
     /// Of so many phases one is refused; 0: none.
     refuses: u64,
     /// Reads are, too.
     reads: bool,
+    now: SimTime,
+}
+
+/// A phase under way.
+#[derive(Default)]
+struct Open {
+    /// Of whom it reads, and to whom it writes.
+    reads: BTreeSet<MemberId>,
+    writes: BTreeSet<MemberId>,
+    /// One of them died.
+    lost: bool,
+    untaken: bool,
 }
 
 fn meet(a: &Locks, b: &Locks) -> bool {
@@ -37,7 +49,8 @@ impl Works {
         let sizes = vec![Blocks(SIZE); chosen.disks as usize];
         let array = chosen.build(&ArrayContext::new(&sizes)).unwrap().array;
         let (waiting, started, open, ended) = Default::default();
-        Self { text: text.to_owned(), array, tickets: 0, waiting, started, open, ended, refuses, reads: true }
+        let (text, now) = (text.to_owned(), SimTime::ZERO);
+        Self { text, array, tickets: 0, waiting, started, open, ended, refuses, reads: true, now }
     }
 
     fn add(&mut self, work: Work) -> Ticket {
@@ -55,23 +68,58 @@ impl Works {
         });
         let Some((ticket, work, locks)) = first.and_then(|i| self.waiting.remove(i)) else { return false };
         self.started.insert(ticket, locks);
-        let mut plan = MemberPlan::new(true);
-        self.array.start(ticket, &work, &mut plan);
-        self.take(&plan);
+        self.act(|array, plan| array.start(ticket, &work, plan));
         true
+    }
+
+    /// Has the array do something.
+    fn act(&mut self, what: impl FnOnce(&mut dyn Array, &mut MemberPlan)) {
+        self.now += SimTime(1000);
+        let mut plan = MemberPlan::at(self.now);
+        what(&mut *self.array, &mut plan);
+        self.take(&plan);
+    }
+
+    /// Has the array do what it wants to at a time; `false`: nothing, for now.
+    fn wake(&mut self) -> bool {
+        let idle = self.open.is_empty().then_some(self.now);
+        let due = self.array.wake_at(idle).is_some_and(|at| at <= self.now);
+        if due {
+            self.act(|array, plan| array.wake(plan));
+        }
+        due
+    }
+
+    /// A member dies, with what it is asked for.
+    fn kill(&mut self, disk: u32) {
+        let member = MemberId(disk);
+        for open in self.open.values_mut() {
+            open.lost |= open.reads.contains(&member);
+            open.untaken |= open.writes.contains(&member);
+        }
+        self.act(|array, plan| array.failed(member, plan));
+    }
+
+    fn replace(&mut self, disk: u32) {
+        self.act(|array, plan| array.replaced(MemberId(disk), plan));
+    }
+
+    /// Whether all members are as good as new.
+    fn is_whole(&self, disks: u32) -> bool {
+        (0..disks).all(|disk| self.array.health(MemberId(disk)) == Health::Whole)
     }
 
     /// Ends a phase that is drawn.
     fn complete(&mut self, rng: &mut Rng) {
         let Some(n) = (self.open.len() as u64).checked_sub(1) else { return };
         let ticket = *self.open.keys().nth(rng.below(n + 1) as usize).unwrap();
-        let (reads, writes) = self.open.remove(&ticket).unwrap();
+        let open = self.open.remove(&ticket).unwrap();
+        let (reads, writes) = (!open.reads.is_empty(), !open.writes.is_empty());
         let refused = self.refuses > 0 && rng.one_in(self.refuses);
         let why = if rng.one_in(2) { Refusal::ZoneReadOnly } else { Refusal::NoSpace };
         let (lost, untaken) = (refused && reads && self.reads, (refused && writes).then_some(why));
-        let mut plan = MemberPlan::new(true);
-        self.array.complete(Phase { ticket, lost, untaken, busy: false }, &mut plan);
-        self.take(&plan);
+        let (lost, untaken) = (lost || open.lost, untaken.or(open.untaken.then_some(Refusal::Lost)));
+        self.act(|array, plan| array.complete(Phase { ticket, lost, untaken, busy: false }, plan));
     }
 
     fn take(&mut self, plan: &MemberPlan) {
@@ -87,9 +135,12 @@ impl Works {
         }
         for op in plan.ops() {
             assert!(self.started.contains_key(&op.ticket), "{op:?} of what is over");
-            let (reads, writes) = self.open.entry(op.ticket).or_default();
-            *reads |= op.request.op == HostOp::Read;
-            *writes |= op.request.op == HostOp::Write;
+            let open = self.open.entry(op.ticket).or_default();
+            match op.request.op {
+                HostOp::Read => _ = open.reads.insert(op.member),
+                HostOp::Write => _ = open.writes.insert(op.member),
+                _ => {}
+            }
         }
         plan.jobs().iter().for_each(|job| _ = self.add(Work::Job(*job)));
     }
@@ -97,7 +148,7 @@ impl Works {
     /// All that was begun; requests of the host's wait for nothing else.
     fn settle(&mut self, rng: &mut Rng) {
         let mut phases = 0;
-        while self.start() || !self.open.is_empty() {
+        while self.start() || self.wake() || !self.open.is_empty() {
             self.complete(rng);
             phases += 1;
             assert!(phases < 100_000, "{}: it never ends", self.text);
@@ -117,7 +168,7 @@ impl Works {
             let op = [HostOp::Write, HostOp::Write, HostOp::Write, HostOp::Read, HostOp::Discard];
             let blocks = (1 + rng.below(12)).min(space);
             self.host(op[rng.below(5) as usize], rng.below(space - blocks + 1), blocks);
-            while self.start() {}
+            while self.start() || self.wake() {}
             (0..rng.below(4)).for_each(|_| self.complete(rng));
         }
         self.settle(rng);
@@ -214,6 +265,70 @@ fn a_log_that_finds_no_room_says_so() {
             let before = works.refused();
             (0..3).for_each(|_| fill(&mut works, &mut rng));
             assert_eq!(works.refused(), before, "{text}");
+        }
+    }
+}
+
+/// Members die and are replaced while others refuse: works end all the same, and when nobody refuses any more a replaced member is made whole, what
+/// is written over and over fits, and what is discarded leaves nothing.
+#[test]
+fn deaths_among_refusals_leave_nothing_behind() {
+    for (text, deaths) in [
+        ("mirror,disks=4,copies=2,chunk=4blk", 1),
+        ("raid5,disks=4,chunk=4blk", 1),
+        ("raid5,disks=4,chunk=4blk,write=modify,intent=on", 1),
+        ("raid5,disks=4,chunk=4blk,write=modify,parity=log,log=9blk,log_region=12blk", 1),
+        ("raid4s,disks=4,chunk=4blk", 1),
+        ("raid6,disks=4,chunk=4blk,write=reconstruct", 2),
+        ("dvs,disks=4,chunk=2blk,segment=5,overprovision=20%", 1),
+        ("dvs,groups=moving,fill=1,disks=4,chunk=2blk,segment=4,overprovision=10%", 1),
+        ("full-stripe,disks=4,chunk=2blk,segment=6,batch=2", 1),
+        ("full-stripe,disks=4,chunk=1blk,segment=8,batch=5", 1),
+    ] {
+        for seed in 0..2 {
+            let mut rng = Rng::new(seed);
+            let (mut own, mut other) = (Works::new(text, 9), Works::new(text, 0));
+            own.random(200, &mut rng);
+            for round in 0..3u32 {
+                let dying: Vec<u32> = (0..deaths).map(|i| (round + i + seed as u32) % 4).collect();
+                for &disk in &dying {
+                    own.kill(disk);
+                    assert_eq!(own.array.health(MemberId(disk)), Health::Dead, "{text}");
+                    own.random(60, &mut rng);
+                }
+                dying.iter().for_each(|disk| own.replace(*disk));
+                own.random(60, &mut rng);
+                // A rebuild that was refused is given up: another drive is put in the place.
+                own.refuses = 0;
+                own.settle(&mut rng);
+                for _ in 0..3 {
+                    let dead = |disk: &u32| own.array.health(MemberId(*disk)) == Health::Dead;
+                    let given_up: Vec<u32> = (0..4).filter(dead).collect();
+                    given_up.into_iter().for_each(|disk| own.replace(disk));
+                    own.settle(&mut rng);
+                }
+                let healths: Vec<Health> = (0..4).map(|disk| own.array.health(MemberId(disk))).collect();
+                assert!(own.is_whole(4) && !own.array.unfinished(), "{text}: {seed} {round} {healths:?}");
+                own.refuses = 9;
+            }
+            own.refuses = 0;
+            other.random(500, &mut rng);
+            let space = own.array.host_blocks().0;
+            for array in [&mut own, &mut other] {
+                for round in 0..3 {
+                    for lba in (0..space).step_by(5) {
+                        array.host(HostOp::Write, lba, (space - lba).min(5));
+                    }
+                    let before = array.refused();
+                    array.settle(&mut rng);
+                    assert_eq!(array.refused(), before, "{text}: {seed}, writes of round {round}");
+                }
+                array.host(HostOp::Discard, 0, space);
+                array.settle(&mut rng);
+            }
+            assert_eq!((own.level("used_chunks"), other.level("used_chunks")), (0, 0), "{text}");
+            let free = [own.level("free_groups"), other.level("free_groups")];
+            assert!(free[0].abs_diff(free[1]) <= 2, "{text}: {free:?}");
         }
     }
 }

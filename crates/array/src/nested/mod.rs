@@ -350,3 +350,6 @@ impl Nested {
         self.above(plan, |above, own| above.replaced(MemberId(at as u32), own));
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -391,6 +391,17 @@ mod tests {
         assert!((vernier(&misled).unwrap() - 0.001).abs() < 3e-6, "two of ten were misled");
     }
 
+    /// Of several skews that fit the least is meant, of whichever sign: all of 1000 blocks fit each thousandth.
+    #[test]
+    fn the_least_skew_that_fits_is_found() {
+        let sizes = [4000.0, 3800.0, 3600.0, 3400.0, 3200.0, 3000.0, 2800.0, 2600.0, 2400.0, 2200.0];
+        for skew in [0.0004, -0.0004, 0.0, 0.002, -0.002] {
+            let turns = sizes.map(|n: f64| n / (1.0 + skew));
+            let found = vernier(&turns).unwrap();
+            assert!((found - skew).abs() < 3e-6, "{found} for {skew}");
+        }
+    }
+
     /// Sixteen tracks of a drive's last zone are enough to count their blocks, fewer are not.
     #[test]
     fn few_tracks_are_counted_where_there_are_sixteen() {
@@ -409,6 +420,22 @@ mod tests {
                     assert!(tracks < 16 && e.to_string().contains("cannot be counted"), "{tracks}: {e}")
                 }
             }
+        }
+    }
+
+    /// The same where other zones lie before: what is left behind the place counts, and nothing behind the drive's end is asked for.
+    #[test]
+    fn tracks_are_counted_up_to_the_end_of_the_drive() {
+        use crate::Quiet;
+        use crate::fakes::{Fake, TURN, passes};
+        let run = TrackStretch { first: 5000, usable: 100, skew: 0.002 };
+        for tracks in [1, 8, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 500] {
+            let mut target = Fake::new(5000 + 100 * tracks, |_, lba, _, now| passes(run.angle(lba), now));
+            let mut quiet = Quiet;
+            let mut dial = Dial::new(&mut target, &mut quiet);
+            dial.set_period(TURN as f64, 0.0);
+            let found = Lines::known(0.002).whole(&mut dial, 5000, 99.8);
+            assert_eq!(found.ok(), (tracks >= 16).then_some(100), "{tracks} tracks");
         }
     }
 

@@ -361,6 +361,24 @@ mod tests {
         }
     }
 
+    /// So it is on the shortest tracks; one of a block says nothing.
+    #[test]
+    fn spare_sectors_of_the_shortest_tracks_are_seen() {
+        for usable in 1..6u64 {
+            for spare in [0, 1, 2] {
+                let sectors = if usable == 1 { 1 } else { usable + spare };
+                let mut target = Fake::new(1 << 20, |_, lba, _, now| {
+                    passes((lba % usable) as f64 / (usable + spare) as f64, now)
+                });
+                let mut quiet = Quiet;
+                let mut dial = Dial::new(&mut target, &mut quiet);
+                dial.set_period(TURN as f64, 0.0);
+                let found = full_turn(&mut dial, 5 * usable, 6 * usable, &TURNS).unwrap();
+                assert_eq!(found.round(), sectors as f64, "{usable} {spare}");
+            }
+        }
+    }
+
     /// Ten tracks of 100 blocks and some of 90 with a skew of 0.2, of which the last one is cut: after a block, in the middle, before its last.
     #[test]
     fn a_last_track_that_is_cut_is_a_track() {

@@ -141,6 +141,9 @@ pub(super) fn band_end(
 ) -> Result<Option<u64>> {
     let blocks = dial.blocks();
     let (mut lo, mut step) = (from, size);
+    if from + step + size > blocks {
+        return Ok(None);
+    }
     while together(dial, from + step)? {
         lo = from + step;
         step = (step + step / 2) / 8 * 8 + 8;
@@ -175,6 +178,7 @@ pub(super) fn in_place(
     evidence: &mut Vec<Evidence>,
 ) -> Result<Option<BandSize>> {
     let mut costs = Vec::new();
+    let start = start.min(dial.blocks().saturating_sub(5 * SMALL));
     for i in 0..5 {
         costs.push(write(dial, start + i * SMALL, SMALL)?);
     }
@@ -196,6 +200,10 @@ pub(super) fn in_place(
 /// The distance between two boundaries behind `start`, at each of which the cost of a write doubles.
 fn whole_bands(dial: &mut Dial<'_>, start: u64, one: f64) -> Result<Option<(u64, u64)>> {
     let Some(first) = doubling(dial, start, one)? else { return Ok(None) };
+    // What is left of the drive may be too short for a band.
+    if first + 6 * SMALL > dial.blocks() {
+        return Ok(None);
+    }
     // From a little behind it on: a write of a whole band reads nothing.
     let mut costs = Vec::new();
     for i in 1..6 {
@@ -224,7 +232,7 @@ fn doubling(dial: &mut Dial<'_>, start: u64, one: f64) -> Result<Option<u64>> {
             return Ok(None);
         }
     }
-    let mut hi = start + step;
+    let mut hi = (start + step).min(end);
     while hi - lo > 1 {
         let mid = lo + (hi - lo) / 2;
         if costly(dial, start, mid)? { hi = mid } else { lo = mid }

@@ -322,6 +322,21 @@ mod tests {
         assert_eq!(broken(&times, &chunks(&times[..9 * CHUNK]), last), Some(9 * CHUNK));
     }
 
+    /// What is usual is told by the second half of what came before, where that is short: what was put away first does not count.
+    #[test]
+    fn the_usual_time_is_that_of_the_second_half() {
+        let mut times = vec![1.0; 1200];
+        times[..800].fill(10.0);
+        times[1168..].fill(10.0);
+        assert_eq!(back(&times, 1200), 1168);
+        // Behind the first four chunks all that is long counts.
+        let mut times = vec![1.0; 9000];
+        for slow in [0..960, 4500..6700, 8968..9000] {
+            times[slow].fill(10.0);
+        }
+        assert_eq!(back(&times, 9000), 8968);
+    }
+
     /// A cache with room for so many blocks or writes, of which each new one then waits for the oldest to be cleaned, 30 ms a piece
     /// of 8 blocks; the first writes to a full cache, `worn` of them, wait ten times as long.
     struct Cache {

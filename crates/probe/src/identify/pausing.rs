@@ -212,6 +212,9 @@ impl Pausing {
         let mut from = view.piece(start / SMALL * SMALL, SMALL);
         let (mut ends, mut longest) = (Vec::new(), 0.0);
         for _ in 0..2 {
+            if from + SMALL > dial.blocks() {
+                return Ok(None);
+            }
             let lba = view.piece(from, SMALL);
             let first = (lba, settled(dial, lba, self.slack)?);
             let Some(alone) = self.least(dial, &[first], COARSE)? else { return Ok(None) };

@@ -67,6 +67,9 @@ impl Tail {
         let mut from = view.piece(start / SMALL * SMALL, SMALL);
         let (mut ends, mut longest) = (Vec::new(), 0.0);
         for _ in 0..2 {
+            if from + 2 * SMALL > dial.blocks() {
+                return Ok(None);
+            }
             let [first, next] = [from, from + SMALL].map(|place| view.piece(place, SMALL));
             let Some(alone) = self.cleaned(dial, &[first, next])? else { return Ok(None) };
             longest = alone / 2.0;
@@ -159,35 +162,49 @@ mod tests {
     use smrlab_units::Dir;
     use std::collections::BTreeSet;
 
+    const BAND: u64 = 520;
+
     /// A log of 400 writes and bands of 520 blocks: 400 writes of the filler behind the pieces each band that has one is cleaned, in ten
     /// revolutions. What the search begins with lies at the edge of a band, which the piece beside it is not to leave.
+    fn in_bands(blocks: u64, toward: Toward, start: u64) -> Option<BandSize> {
+        let (mut dirty, mut behind) = (BTreeSet::new(), 0);
+        let mut target = Fake::new(blocks, |dir, lba, n, now| {
+            assert_eq!(dir, Dir::Write);
+            if n == SMALL {
+                behind = 0;
+                dirty.insert(lba / BAND);
+            } else {
+                behind += 1;
+            }
+            let cleaned = if behind == 400 { std::mem::take(&mut dirty).len() as u64 } else { 0 };
+            now + TURN / 3 + 10 * TURN * cleaned
+        });
+        let mut quiet = Quiet;
+        let mut dial = Dial::new(&mut target, &mut quiet);
+        dial.set_period(TURN as f64, 0.0);
+        let tail = Tail { filler: 3 * BAND, marker: 0, size: 64, fills: 400 };
+        let view = View::new(&dial, Some(toward));
+        tail.band(&mut dial, start, view).unwrap()
+    }
+
     #[test]
     fn bands_are_found_from_their_first_piece_on() {
-        const BAND: u64 = 520;
-        const BLOCKS: u64 = 4000 * BAND;
         for (toward, start, end) in
             [(Toward::Higher, 5 * BAND, 7 * BAND), (Toward::Lower, 5 * BAND - SMALL, 4 * BAND)]
         {
-            let (mut dirty, mut behind) = (BTreeSet::new(), 0);
-            let mut target = Fake::new(BLOCKS, |dir, lba, n, now| {
-                assert_eq!(dir, Dir::Write);
-                if n == SMALL {
-                    behind = 0;
-                    dirty.insert(lba / BAND);
-                } else {
-                    behind += 1;
-                }
-                let cleaned = if behind == 400 { std::mem::take(&mut dirty).len() as u64 } else { 0 };
-                now + TURN / 3 + 10 * TURN * cleaned
-            });
-            let mut quiet = Quiet;
-            let mut dial = Dial::new(&mut target, &mut quiet);
-            dial.set_period(TURN as f64, 0.0);
-            let tail = Tail { filler: 3000 * BAND, marker: 2000 * BAND, size: 64, fills: 400 };
-            let view = View::new(&dial, Some(toward));
-            let found = tail.band(&mut dial, start, view).unwrap().unwrap();
+            let found = in_bands(4000 * BAND, toward, start).unwrap();
             // What cleaning a band takes, and the marker's with it, is that of two.
             assert_eq!((found.blocks, found.end, found.rewrite_s), (BAND, end, 0.1), "{toward:?}");
+        }
+    }
+
+    /// Wherever the drive ends behind a band: nothing there is written, and a band is told where the search gets behind it.
+    #[test]
+    fn the_drive_may_end_soon_behind_a_band() {
+        for left in (1..200).step_by(9) {
+            assert_eq!(in_bands(6 * BAND + left, Toward::Higher, 5 * BAND), None, "{left}");
+            let two = in_bands(7 * BAND + 300 + left, Toward::Higher, 5 * BAND);
+            assert_eq!(two.map(|b| (b.blocks, b.end)), Some((BAND, 7 * BAND)), "{left}");
         }
     }
 

@@ -1,7 +1,7 @@
 //! What is found out about simulated drives against what they are.
 
 use super::*;
-use crate::fakes::StopAfter;
+use crate::fakes::{StopAfter, Told};
 use crate::{Mirrored, ProbeError, Quiet, SimTarget, TargetError, TimedTarget, Timing};
 use smrlab_disk::model::load;
 use smrlab_drive::{Drive, DriveSetup};
@@ -34,7 +34,8 @@ fn drive(model: &str, layer: &str, filled: bool) -> (SimTarget, Truth) {
 
 fn identified(model: &str, layer: &str, filled: bool) -> (Identity, Truth) {
     let (mut target, truth) = drive(model, layer, filled);
-    let id = identify(&mut target, &mut Quiet).unwrap_or_else(|e| panic!("{layer}: {e}"));
+    let mut told = Told::default();
+    let id = identify(&mut target, &mut told).unwrap_or_else(|e| panic!("{layer}: {e}"));
     eprintln!(
         "{model} {layer}: {:?} {:.2} {:?} place {:?} size {:?} (truth {:?}) band {:?} {:?} {:?}; {} requests, {:.0} s",
         id.kind,
@@ -52,7 +53,7 @@ fn identified(model: &str, layer: &str, filled: bool) -> (Identity, Truth) {
     for e in &id.evidence {
         eprintln!("    {}: {}", e.test, e.saw);
     }
-    on_record(&format!("{model} {layer}{}", if filled { "" } else { " empty" }), &id);
+    on_record(&format!("{model} {layer}{}", if filled { "" } else { " empty" }), &id, &told);
     (id, truth)
 }
 
@@ -64,7 +65,7 @@ fn number(value: f64) -> String {
 /// Holds all that is said of a drive, and what it cost, against the record, a line for each piece of evidence: the tests hold the results
 /// against the truth within tolerances, here a change of the method shows. `SMRLAB_RECORD=/tmp/lines cargo test -p smrlab-probe` puts
 /// the lines into a file; `sort -u` of those of drives with layers is the record.
-fn on_record(name: &str, id: &Identity) {
+fn on_record(name: &str, id: &Identity, told: &Told) {
     let numbers = [id.confidence, id.rpm, id.cache_place.unwrap_or(-1.0), id.quality.seconds].map(number);
     let band = id.band.map(|b| (b.blocks, b.end, number(b.spread), number(b.rewrite_s)));
     let along: Vec<_> = id.bands_along.iter().map(|b| (b.lba, b.blocks)).collect();
@@ -77,6 +78,8 @@ fn on_record(name: &str, id: &Identity) {
         let sums = e.points.iter().fold([0.0; 2], |[a, b], p| [a + p.0, b + p.1]).map(number);
         lines.push(format!("{}: {}: {} ({} {:?} {sums:?})", e.test, e.did, e.saw, e.points.len(), e.axes));
     }
+    let told = told.0.iter().map(|(stage, n, sum)| format!("{stage} {n} {}", number(*sum)));
+    lines.push(format!("who watches is told: {}", told.collect::<Vec<_>>().join("; ")));
     let said: Vec<String> = lines.iter().enumerate().map(|(i, line)| format!("{name} {i}: {line}")).collect();
     if let Some(path) = std::env::var_os("SMRLAB_RECORD") {
         let mut file = std::fs::OpenOptions::new().append(true).create(true).open(path).unwrap();

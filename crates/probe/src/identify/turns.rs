@@ -32,6 +32,9 @@ pub(super) fn two_spots(dial: &mut Dial<'_>, start: u64) -> Result<Option<BandSi
     // A spot over a boundary is now cleaned so and now otherwise: then another one is looked for.
     for i in 0..4 {
         let spot = (start / size + 40 * i) * size;
+        if spot + size > dial.blocks() {
+            break;
+        }
         match steady(dial, spot, size)? {
             Alike::Yes => {
                 found = Some(spot);
@@ -53,10 +56,14 @@ pub(super) fn two_spots(dial: &mut Dial<'_>, start: u64) -> Result<Option<BandSi
         };
         edges.push(end);
         from = end + 8;
+        if from + size > dial.blocks() {
+            break;
+        }
         until_cleaned(dial, &[from], size, MOST_WRITES)?;
     }
+    let &[first, end] = &edges[..] else { return Ok(None) };
     let rewrite_s = rewrite * dial.period() / 1e9;
-    Ok(Some(BandSize { blocks: edges[1] - edges[0], end: edges[1], spread: 8.0, rewrite_s }))
+    Ok(Some(BandSize { blocks: end - first, end, spread: 8.0, rewrite_s }))
 }
 
 /// Whether one spot is cleaned after the same number of writes again and again.
@@ -178,11 +185,11 @@ mod tests {
         }
     }
 
-    /// Bands of 10 000 blocks of which one holds 100 written pieces of 256 blocks and is then cleaned for 20 turns.
-    #[test]
-    fn two_spots_in_a_band_are_cleaned_as_often_as_one() {
+    /// What is found on a drive of so many blocks from `start` on: bands of 10 000 of which one holds 100 written pieces of 256 blocks and
+    /// is then cleaned for 20 turns.
+    fn in_bands(blocks: u64, start: u64) -> Option<BandSize> {
         let mut held = std::collections::BTreeMap::<u64, u64>::new();
-        let mut target = Fake::new(1 << 22, |_, lba, blocks, now| {
+        let mut target = Fake::new(blocks, |_, lba, blocks, now| {
             let mut turns = 1;
             for band in lba / 10_000..=(lba + blocks - 1) / 10_000 {
                 let n = held.entry(band).or_default();
@@ -196,10 +203,27 @@ mod tests {
         let mut quiet = Quiet;
         let mut dial = Dial::new(&mut target, &mut quiet);
         dial.set_period(TURN as f64, 0.0);
-        let band = two_spots(&mut dial, 1_003_000).unwrap().unwrap();
+        two_spots(&mut dial, start).unwrap()
+    }
+
+    #[test]
+    fn two_spots_in_a_band_are_cleaned_as_often_as_one() {
+        let band = in_bands(1 << 22, 1_003_000).unwrap();
         assert!(band.blocks.abs_diff(10_000) <= 16, "{band:?}");
         // A spot of which a quarter lies behind the end is cleaned as often, nearly.
         assert!(band.end % 10_000 <= 80, "{band:?}");
         assert!((band.rewrite_s - 0.21).abs() < 1e-9, "{band:?}");
+    }
+
+    /// Wherever it ends, nothing behind it is written; a band is told where one more piece fits behind it.
+    #[test]
+    fn the_drive_may_end_soon_behind_what_is_looked_at() {
+        for left in [0, 8, 64, 256, 300, 600, 5000, 9990] {
+            assert_eq!(in_bands(1_010_000 + left, 1_003_000), None, "{left}");
+            assert!(in_bands(1_020_000 + 512 + left, 1_003_000).is_some(), "{left}");
+        }
+        for left in [10, 200, 300, 9000] {
+            assert_eq!(in_bands(1_003_000 + left, 1_003_000), None, "{left}");
+        }
     }
 }

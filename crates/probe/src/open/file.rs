@@ -14,6 +14,20 @@ use std::path::Path;
 /// Buffers and lengths are multiples of this where a device asks for more than a block.
 const PAGE: usize = 4096;
 
+/// What is said of a file or device that cannot be opened, and whether it is gone.
+fn unopened(e: &std::io::Error) -> (String, bool) {
+    match e.raw_os_error() {
+        Some(libc::EBUSY) => {
+            ("mounted or in use: unmount it first, its traffic would be measured".to_owned(), false)
+        }
+        Some(libc::EINVAL) => {
+            ("its file system has no direct access (O_DIRECT): use another".to_owned(), true)
+        }
+        Some(libc::EACCES) => (format!("{e}: root may read and write it"), true),
+        _ => (e.to_string(), true),
+    }
+}
+
 /// See the [module](self).
 #[derive(Debug)]
 pub struct DirectFile {
@@ -51,17 +65,8 @@ impl DirectFile {
             .write(write)
             .custom_flags(libc::O_DIRECT | exclusive)
             .open(path)
-            .map_err(|e| match e.raw_os_error() {
-                Some(libc::EBUSY) => refuse(
-                    "mounted or in use: unmount it first, its traffic would be measured".to_owned(),
-                    false,
-                ),
-                Some(libc::EINVAL) => {
-                    refuse("its file system has no direct access (O_DIRECT): use another".to_owned(), true)
-                }
-                Some(libc::EACCES) => refuse(format!("{e}: root may read and write it"), true),
-                _ => refuse(e.to_string(), true),
-            })?;
+            .map_err(|e| unopened(&e))
+            .map_err(|(what, gone)| refuse(what, gone))?;
         let bytes = file.seek(SeekFrom::End(0)).map_err(|e| refuse(e.to_string(), true))?;
         let mut out = Self {
             file,
@@ -172,6 +177,20 @@ mod tests {
                 None
             }
             file => Some((file.unwrap(), path)),
+        }
+    }
+
+    /// Who names a device that is in use has named a wrong one; what else fails is the target's.
+    #[test]
+    fn a_device_in_use_is_a_wrong_name() {
+        for (code, gone, says) in [
+            (libc::EBUSY, false, "mounted or in use: unmount it first"),
+            (libc::EINVAL, true, "no direct access (O_DIRECT)"),
+            (libc::EACCES, true, "root may read and write it"),
+            (libc::EIO, true, "os error 5"),
+        ] {
+            let (what, found) = unopened(&std::io::Error::from_raw_os_error(code));
+            assert!(found == gone && what.contains(says), "{what}");
         }
     }
 

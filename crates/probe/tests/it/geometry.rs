@@ -308,3 +308,48 @@ fn spare_sectors_in_doubt_are_looked_at_again() {
         assert!(e.zones[2].sectors.abs_diff(1000) <= 5, "seed {seed}: {:?}", e.zones[2]);
     }
 }
+
+/// What who watches is told of an extraction: stages, how often how much of each is done, and the sum of that.
+#[derive(Default)]
+struct Told(Vec<(String, u32, f64)>);
+
+impl Watch for Told {
+    fn progress(&mut self, stage: &str, share: f64, _: f64) {
+        match self.0.last_mut().filter(|last| last.0 == stage && share > 0.0) {
+            Some((_, n, sum)) => (*n, *sum) = (*n + 1, *sum + share),
+            None => self.0.push((stage.to_owned(), u32::from(share > 0.0), share)),
+        }
+    }
+}
+
+/// `SMRLAB_RECORD=/tmp/lines` puts what they say behind the other lines; those that begin with "told" are in `told.txt`.
+#[test]
+fn what_who_watches_is_told_is_on_record() {
+    for text in [
+        "modern-7200",
+        "modern-7200,cache=on",
+        "modern-7200,cache=on,write_cache=off",
+        "arrays-interleaving,cache=off",
+        "arrays-interleaving,cache=on",
+        "he2014-example",
+        "tiny",
+    ] {
+        for options in [
+            ExtractOptions::default(),
+            ExtractOptions { destroy: true, ..Default::default() },
+            ExtractOptions { zones_only: true, ..Default::default() },
+        ] {
+            let (mut told, m) = (Told::default(), model(text));
+            let mut t = target(&m);
+            let mut out = Extraction::new(t.blocks().0);
+            let end = match extract(&mut t, &mut told, options, &mut out, &mut |_| ()) {
+                Ok(()) => "done".to_owned(),
+                Err(e) => e.to_string(),
+            };
+            let stages: Vec<String> =
+                told.0.iter().map(|(stage, n, sum)| format!("{stage} {n} {sum:.4e}")).collect();
+            let what = format!("told {text} {} {}", options.destroy, options.zones_only);
+            record::hold(&what, &format!("{}; {end}", stages.join("; ")), include_str!("support/told.txt"));
+        }
+    }
+}

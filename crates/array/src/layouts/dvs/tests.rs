@@ -201,3 +201,49 @@ fn room_for_tables_is_a_size() {
     };
     assert_eq!([2, 3, 4, 5].map(read), [6, 6, 0, 0].map(Some));
 }
+
+/// The power fails while a drive is rebuilt and a write to a group that was never written is under way: of that group nothing is read and written,
+/// and the rebuild is over all the same.
+#[test]
+fn a_rebuild_goes_over_a_group_that_holds_nothing() {
+    for checkpoint in [false, true] {
+        let mut first = dvs(8, false, |_| {});
+        carry_out(&mut first, 1, host(HostOp::Write, 16, 16));
+        let mut records = Records::default();
+        let mut plan = MemberPlan::at(SimTime::from_ms(2));
+        first.checkpoint(&mut records);
+        first.start(Ticket(9), &host(HostOp::Write, 48, 16), &mut plan);
+        plan.clear();
+        first.failed(MemberId(1), &mut plan);
+        first.replaced(MemberId(1), &mut plan);
+        plan.records().iter().for_each(|record| records.push(record.tag, record.words.iter().copied()));
+        if checkpoint {
+            records.clear();
+            first.checkpoint(&mut records);
+        }
+        let mut again = dvs(8, false, |_| {});
+        again.recover(&records, &mut MemberPlan::new(true));
+        let (mut written, mut flushes, mut rebuilt) = (Vec::new(), 0, 0);
+        while again.wake_at(None).is_some() {
+            let mut plan = MemberPlan::at(SimTime::from_ms(3));
+            again.wake(&mut plan);
+            let job = Work::Job(plan.jobs()[0]);
+            rebuilt += 1;
+            plan.clear();
+            again.start(Ticket(0), &job, &mut plan);
+            while !plan.ops().is_empty() {
+                flushes += plan.ops().iter().filter(|op| op.request.op == HostOp::Flush).count();
+                let writes = plan.ops().iter().filter(|op| op.request.op == HostOp::Write);
+                written.extend(writes.map(|op| (op.member.0, op.request.lba.0)));
+                plan.clear();
+                again.complete(
+                    Phase { ticket: Ticket(0), lost: false, untaken: None, busy: false },
+                    &mut plan,
+                );
+            }
+        }
+        assert_eq!((rebuilt, flushes), (2, 1));
+        assert_eq!(written, [(1, 16)], "the segment of group 1");
+        assert_eq!((again.health(MemberId(1)), again.unfinished()), (Health::Whole, false));
+    }
+}

@@ -168,3 +168,148 @@ fn a_direction_takes_three_tenths_more_at_one_end() {
     let higher = View { blocks: 1000, lower: false };
     assert_eq!((higher.piece(100, 8), higher.end([100, 300])), (100, 300));
 }
+
+/// A boundary between `start` and the drive's end is found wherever it lies, and nothing behind the end is written.
+#[test]
+fn boundaries_are_found_up_to_the_end_of_the_drive() {
+    for left in [9, 63, 64, 65, 127, 128, 129, 500, 512, 513] {
+        for before in [1, 2, 8, left / 2, left - 1] {
+            let (start, end) = (40_000 - left, 40_000 - before);
+            let cost = |lba: u64, n: u64| if lba < end && lba + n > end { 20.0 } else { 10.0 };
+            let found = on(40_000, cost, |dial| doubling(dial, start, 10.0).unwrap());
+            // Steps are doubled from 64 on: the last one that lies on the drive has to reach over the boundary.
+            let last = (0..).map(|i| 64u64 << i).take_while(|step| *step <= left.max(64)).last().unwrap_or(0);
+            let there = start + last.min(left) > end;
+            assert_eq!(
+                found,
+                there.then_some(end),
+                "{left} blocks before the end, a boundary {before} before it"
+            );
+        }
+    }
+}
+
+/// The longest stretch that is written has two million blocks: a boundary within it is found, one behind it is not.
+#[test]
+fn a_boundary_is_looked_for_within_the_longest_band() {
+    for (end, there) in [(MOST - 1, true), (MOST, false)] {
+        let cost = |lba: u64, n: u64| if lba < end && lba + n > end { 20.0 } else { 10.0 };
+        let found = on(1 << 23, cost, |dial| doubling(dial, 0, 10.0).unwrap());
+        assert_eq!(found, there.then_some(end));
+    }
+}
+
+/// A write costs twice as much, give or take what a host adds: from 1.4 to 1.8 of it, by how long the write is itself.
+#[test]
+fn a_boundary_is_told_from_noise() {
+    let of = |n: u64, more: f64| {
+        on(
+            1 << 20,
+            |_, _| 10.0 * more,
+            |dial| {
+                // What lies before is left out: the first look is over a boundary or not.
+                doubling(dial, (1 << 20) - n, 10.0).unwrap().is_some()
+            },
+        )
+    };
+    assert_eq!([1.65, 1.68].map(|more| of(64, more)), [true, true]);
+    assert_eq!([1.59, 1.6].map(|more| of(64, more)), [false, false]);
+    // A thousand blocks take a turn themselves; of more than two turns no more is taken off.
+    let long = |more: f64| {
+        let cost = |_: u64, n: u64| if n > 8000 { 10.0 * more } else { 10.0 };
+        on(1 << 14, cost, |dial| doubling(dial, 0, 10.0).unwrap())
+    };
+    assert_eq!([1.79, 1.81].map(long), [None, Some(8000)]);
+}
+
+/// Bands that show in what a write costs at a place: from sampling at 16 blocks to sampling at 4096, as far as the drive goes.
+#[test]
+fn periods_of_every_length_are_found() {
+    let of = |blocks: u64, start: u64, band: u64| {
+        let cost = |lba: u64, _: u64| 2.0 + 30.0 * ((lba % band) as f64 / band as f64);
+        on(blocks, cost, |dial| period(dial, start, &mut Vec::new()).unwrap())
+    };
+    for (band, step) in [
+        (1600, 16),
+        (8000, 16),
+        (32_000, 64),
+        (128_000, 256),
+        (409_600, 1024),
+        (1 << 20, 4096),
+        (2_048_000, 4096),
+    ] {
+        let found = of(1 << 24, 5000, band).unwrap();
+        assert!(found.blocks.abs_diff(band) <= step, "{band}: {found:?}");
+        assert_eq!(found.spread, step as f64 / 2.0, "{band}");
+        assert!((found.end % band).min(band - found.end % band) <= step, "{band}: {found:?}");
+    }
+    // With one block less there is no room for 1200 of them.
+    assert!(of(5000 + 16 * 1200 + 1, 5000, 1600).is_some() && of(5000 + 16 * 1200, 5000, 1600).is_none());
+    assert_eq!(of(1 << 26, 0, 1 << 24), None, "no bands are as long");
+}
+
+/// Whole bands that begin so near the drive's end that writes along it begin anew at its front.
+#[test]
+fn whole_bands_are_found_near_the_end_of_the_drive() {
+    for blocks in [120_000, 130_001, 150_007] {
+        for before in [9000, 12_345] {
+            let found = on(
+                blocks,
+                |lba, n| whole(lba, n, 0.0),
+                |dial| in_place(dial, blocks - before, &mut Vec::new()).unwrap(),
+            );
+            assert_eq!(found.map(|b| (b.blocks, b.end % 4000)), Some((4000, 0)), "{blocks} {before}");
+        }
+    }
+}
+
+/// However little is left behind the place or behind the boundary that is found first: no band, and nothing behind the end is written.
+#[test]
+fn the_drive_may_end_soon_behind_a_boundary() {
+    for left in (1..200).step_by(3) {
+        for before in [8, 16, 40, 500] {
+            let found = on(
+                120_000 + left,
+                |lba, n| whole(lba, n, 0.0),
+                |dial| in_place(dial, 120_000 - before, &mut Vec::new()).unwrap(),
+            );
+            assert_eq!(found, None, "{left} {before}");
+        }
+        let at = |dial: &mut Dial<'_>| in_place(dial, 120_000 - left, &mut Vec::new()).unwrap();
+        assert_eq!(on(120_000, |lba, n| whole(lba, n, 0.0), at), None, "{left}");
+    }
+}
+
+/// The end of a band as it is defined, on drives of any size: where the last piece ends that is cleaned with the first.
+#[test]
+fn ends_of_bands_are_found_wherever_a_piece_behind_them_fits() {
+    let mut rng = smrlab_units::rng::Rng::new(7);
+    let (mut none, mut some) = (0, 0);
+    for _ in 0..3000 {
+        let size = [8, 16, 64][rng.below(3) as usize];
+        let from = 8 * rng.below(500);
+        let most = 1 << rng.below(17);
+        let band = from + size + 8 * rng.below(most);
+        let blocks = band + rng.below(band);
+        let found = on(
+            blocks,
+            |_, _| 1.0,
+            |dial| {
+                band_end(dial, (from, size), &mut |dial, at| {
+                    assert!(at + size <= dial.blocks(), "{at} is behind the end");
+                    Ok(at + size <= band)
+                })
+                .unwrap()
+            },
+        );
+        // Steps grow by half and a little.
+        let mut step = size;
+        while from + step + size <= band {
+            step = (step + step / 2) / 8 * 8 + 8;
+        }
+        let there = from + step + size <= blocks;
+        assert_eq!(found, there.then_some(band), "{from} {size} {band} {blocks}");
+        (none, some) = (none + u32::from(!there), some + u32::from(there));
+    }
+    assert!(none > 300 && some > 1000, "{none} {some}");
+}

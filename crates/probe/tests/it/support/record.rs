@@ -57,7 +57,11 @@ fn said(e: &Extraction) -> String {
 pub(crate) fn check(name: &str, noise_us: u64, options: ExtractOptions, e: &Extraction) {
     let what = [(options.destroy, " writes"), (options.zones_only, " zones")];
     let what: String = what.iter().filter(|w| w.0).map(|w| w.1).collect();
-    let (name, said) = (format!("{name} {} at {noise_us} us{what}", e.blocks), said(e));
+    hold(&format!("{name} {} at {noise_us} us{what}", e.blocks), &said(e), include_str!("record.txt"));
+}
+
+/// Holds what is said of a name against a record.
+pub(crate) fn hold(name: &str, said: &str, record: &str) {
     if let Some(path) = std::env::var_os("SMRLAB_RECORD") {
         let mut file = std::fs::OpenOptions::new().append(true).create(true).open(path).unwrap();
         file.write_all(format!("{name}: {said}\n").as_bytes()).unwrap();
@@ -65,7 +69,6 @@ pub(crate) fn check(name: &str, noise_us: u64, options: ExtractOptions, e: &Extr
     }
     // Several drives may have a name.
     let line = format!("{name}: {said}");
-    let recorded: Vec<&str> =
-        include_str!("record.txt").lines().filter(|line| line.starts_with(&format!("{name}: "))).collect();
+    let recorded: Vec<&str> = record.lines().filter(|line| line.starts_with(&format!("{name}: "))).collect();
     assert!(recorded.contains(&&line[..]), "it is\n{line}\nand on record is\n{}", recorded.join("\n"));
 }

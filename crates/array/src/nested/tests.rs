@@ -1,0 +1,153 @@
+//! Arrays of arrays, work by work.
+
+use crate::{Array, ArrayContext, MemberId, MemberPlan, Phase, Ticket, Work, parse};
+use smrlab_stl::{Cause, HostRequest};
+use smrlab_units::{Blocks, HostOp, Lba, SimTime};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+/// An array all of whose works are done at once, one after the other.
+struct Bench {
+    array: Box<dyn Array>,
+    now: SimTime,
+    tickets: u32,
+    jobs: VecDeque<Work>,
+    open: BTreeSet<Ticket>,
+    /// What drives were asked for, and why.
+    asked: Vec<(u32, HostRequest)>,
+}
+
+fn ms(ms: u64) -> SimTime {
+    SimTime::from_ms(ms)
+}
+
+impl Bench {
+    fn new(text: &str, seed: u64) -> Self {
+        let chosen = parse(text).unwrap();
+        let sizes = vec![Blocks(480); chosen.disks as usize];
+        let array = chosen.build(&ArrayContext::new(&sizes).seeded(seed)).unwrap().array;
+        let (jobs, open, asked) = Default::default();
+        Self { array, now: SimTime::ZERO, tickets: 0, jobs, open, asked }
+    }
+
+    /// Has the array do something, and all that follows.
+    fn act(&mut self, now: SimTime, what: impl FnOnce(&mut dyn Array, &mut MemberPlan)) {
+        self.now = now;
+        self.once(what);
+        loop {
+            if let Some(work) = self.jobs.pop_front() {
+                self.tickets += 1;
+                let ticket = Ticket(self.tickets);
+                self.once(|array, plan| array.start(ticket, &work, plan));
+            } else if let Some(ticket) = self.open.pop_first() {
+                let phase = Phase { ticket, lost: false, untaken: None, busy: false };
+                self.once(|array, plan| array.complete(phase, plan));
+            } else {
+                return;
+            }
+        }
+    }
+
+    fn once(&mut self, what: impl FnOnce(&mut dyn Array, &mut MemberPlan)) {
+        let mut plan = MemberPlan::at(self.now);
+        what(&mut *self.array, &mut plan);
+        self.open.extend(plan.ops().iter().map(|op| op.ticket));
+        self.asked.extend(plan.ops().iter().map(|op| (op.member.0, op.request)));
+        self.jobs.extend(plan.jobs().iter().map(|job| Work::Job(*job)));
+    }
+
+    fn write(&mut self, now: u64, lba: u64, blocks: u64) {
+        self.jobs.push_back(Work::Host(HostRequest::new(HostOp::Write, Lba(lba), Blocks(blocks))));
+        self.act(ms(now), |_, _| ());
+    }
+
+    /// Drives on which something was cleaned when the array was woken.
+    fn woken(&mut self, now: u64) -> Vec<u32> {
+        self.asked.clear();
+        self.act(ms(now), |array, plan| array.wake(plan));
+        let cleaned = self.asked.iter().filter(|(_, request)| request.why == Cause::Clean);
+        cleaned.map(|(drive, _)| *drive).collect::<BTreeSet<_>>().into_iter().collect()
+    }
+}
+
+/// A member cleans when it was idle for long enough itself, whatever the host asks of others, and no other one does then.
+#[test]
+fn a_member_is_idle_by_itself() {
+    let mut bench = Bench::new("spanning,disks=2 / dvs,disks=3,chunk=2blk,segment=8,idle=50ms", 1);
+    let half = bench.array.host_blocks().0 / 2;
+    for lba in [0, half] {
+        (0..3).for_each(|_| bench.write(1 + lba / half * 20, lba, 4));
+    }
+    for idle in [None, Some(ms(21)), Some(ms(5000))] {
+        assert_eq!(bench.array.wake_at(idle), Some(ms(51)), "{idle:?}");
+    }
+    assert_eq!(bench.woken(50), []);
+    assert_eq!(bench.woken(51), [0, 1, 2]);
+    assert_eq!(bench.array.wake_at(None), Some(ms(71)));
+    assert_eq!(bench.woken(70), []);
+    assert_eq!(bench.woken(71), [3, 4, 5]);
+    assert_eq!(bench.array.wake_at(Some(ms(21))), None);
+    // A request begins a pause anew.
+    (0..3).for_each(|_| bench.write(100, half, 4));
+    bench.write(130, half, 4);
+    bench.write(140, 0, 4);
+    assert_eq!(bench.array.wake_at(Some(ms(140))), Some(ms(180)));
+}
+
+/// The array above cleans after its own time and its members after theirs: the one whose time is first goes first.
+#[test]
+fn the_first_of_two_idle_times_counts() {
+    for (above, below, first) in [(20, 50, 20), (80, 50, 50), (50, 50, 50)] {
+        let text = format!(
+            "dvs,disks=3,chunk=2blk,segment=8,idle={above}ms / dvs,disks=3,chunk=2blk,segment=8,idle={below}ms"
+        );
+        let mut bench = Bench::new(&text, 1);
+        (0..3).for_each(|_| bench.write(7, 0, 4));
+        // What the array above cleans and writes anew is obsolete in the members.
+        assert_eq!(bench.array.wake_at(Some(ms(7))), Some(ms(7 + above)), "{text}");
+        assert_ne!(bench.woken(7 + above), [], "{text}");
+        assert_eq!(bench.array.wake_at(None), Some(ms(7 + above + below)), "{text}");
+        (0..3).for_each(|_| bench.write(100, 0, 4));
+        assert_eq!(bench.array.wake_at(Some(ms(100))), Some(ms(100 + first)), "{text}");
+        // While the host is at work the array above waits, and its members do not.
+        assert_eq!(bench.array.wake_at(None), Some(ms(100 + below)), "{text}");
+        assert_eq!(bench.woken(99 + first), [], "{text}");
+        assert_ne!(bench.woken(100 + first), [], "{text}");
+    }
+}
+
+/// The order of the writes of a rebuild on each drive of an array of which one drive of each member is replaced.
+fn rebuilt(text: &str, each: u32, seed: u64) -> BTreeMap<u32, Vec<u64>> {
+    let mut bench = Bench::new(text, seed);
+    let drives = parse(text).unwrap().disks;
+    for drive in (1..drives).step_by(each as usize) {
+        bench.act(ms(1), |array, plan| array.failed(MemberId(drive), plan));
+        bench.act(ms(1), |array, plan| array.replaced(MemberId(drive), plan));
+        while bench.array.wake_at(None).is_some_and(|at| at <= ms(1)) {
+            bench.act(ms(1), |array, plan| array.wake(plan));
+        }
+    }
+    let mut found = BTreeMap::<u32, Vec<u64>>::new();
+    for (drive, request) in bench.asked.iter().filter(|(_, request)| request.op == HostOp::Write) {
+        found.entry(*drive).or_default().push(request.lba.0);
+    }
+    found
+}
+
+/// What is drawn differs from member to member, and goes by the seed.
+#[test]
+fn every_member_draws_by_itself() {
+    for text in [
+        "striped,disks=4 / raid5,disks=3,chunk=8blk,rebuild_unit=4KiB,rebuild_order=metadata",
+        "striped,disks=2 / striped,disks=2 / raid5,disks=3,chunk=8blk,rebuild_unit=4KiB,rebuild_order=metadata",
+    ] {
+        let found = rebuilt(text, 3, 5);
+        assert_eq!(found.keys().copied().collect::<Vec<_>>(), [1, 4, 7, 10], "{text}");
+        let orders: BTreeSet<&Vec<u64>> = found.values().collect();
+        assert_eq!(orders.len(), 4, "{text}: two draw the same");
+        let mut sorted: Vec<Vec<u64>> = found.values().cloned().collect();
+        sorted.iter_mut().for_each(|order| order.sort_unstable());
+        assert!(sorted.iter().all(|order| *order == sorted[0] && order.len() == 60), "{text}: {sorted:?}");
+        assert_eq!(rebuilt(text, 3, 5), found, "{text}");
+        assert_ne!(rebuilt(text, 3, 50), found, "{text}");
+    }
+}
