@@ -239,11 +239,11 @@ mod tests {
         store.write(0, &[7; 8 * 512]).unwrap();
         store.copy(0, 20 * 512, 4 * 512).unwrap();
         store.copy(0, 60 * 512, 8 * 512).unwrap();
-        store.write(18 * 512, &[9; 8 * 512]).unwrap();
-        assert_eq!(run(18, 8), (60 * 512, 8 * 512));
-        // What it had before is free.
-        store.write(60 * 512, &[5; 2 * 512]).unwrap();
-        assert_eq!(run(60, 2), (24 * 512, 2 * 512));
+        store.write(21 * 512, &[9; 8 * 512]).unwrap();
+        assert_eq!(run(21, 8), (60 * 512, 8 * 512), "exactly as long");
+        // What it had before is free, and one run with what was free beside it.
+        store.write(0, &[5; 8 * 512]).unwrap();
+        assert_eq!(run(0, 8), (20 * 512, 8 * 512));
     }
 
     /// A block that lies where 300 others do, of which each gets one of its own in turn: the last needs none.

@@ -129,6 +129,9 @@ impl Shared {
         if self.moved.is_empty() {
             let count = self.count as usize;
             let (Some(moved), Some(others)) = (Wide::new(count), Wide::new(count)) else { return false };
+            if !self.free.open(count) {
+                return false;
+            }
             (self.moved, self.others) = (moved, others);
         }
         if from.abs_diff(to) >= len {
@@ -223,7 +226,17 @@ impl Shared {
         if others.iter().fold(true, |few, n| few & (1..MANY).contains(n)) {
             return others.iter_mut().for_each(|n| *n -= 1);
         }
-        places.for_each(|place| self.leave(place));
+        let mut left = places;
+        while !left.is_empty() {
+            let others = &self.others[left.clone()];
+            let n = others.iter().position(|n| *n > 0).unwrap_or(others.len());
+            if n > 0 {
+                self.free.give(left.start..left.start + n);
+            } else {
+                self.leave(left.start);
+            }
+            left.start += n.max(1);
+        }
     }
 
     /// The same of one; without any left it is free.
