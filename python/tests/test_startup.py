@@ -196,3 +196,16 @@ def test_no_two_modules_import_each_other() -> None:
     loads["smrlab"] = set()
     assert len(loads["smrlab.api"]) > 5
     assert set(graphlib.TopologicalSorter(loads).static_order()) == set(known)
+
+
+def test_modules_are_no_garbage() -> None:
+    """What was loaded for a command is not looked through for garbage; what the command makes is."""
+    code = (
+        "import atexit, gc, sys\n"
+        "atexit.register(lambda: print('\\n', gc.isenabled(), gc.get_freeze_count() > 10_000))\n"
+        "sys.argv = ['smrlab', 'list', 'layers']\n"
+        "from smrlab.__main__ import main\n"
+        "main()\n"
+    )
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert said.splitlines()[-1] == " True True"
