@@ -38,6 +38,27 @@ pub trait Volume<O: Observer> {
         done: &mut impl FnMut(SimTime),
     ) -> Result<(), O::Error>;
 
+    /// Whether [`submit_in_order`](Self::submit_in_order) is worth a try, which is asked before each command.
+    #[inline(always)]
+    fn goes_on(&self) -> bool {
+        false
+    }
+
+    /// Takes the first ones of commands that come at `times` where each is acknowledged before the next one comes, and nothing else is to be
+    /// done meanwhile: how many, and when the last one was acknowledged. `watch` is told of their arrival too. All that came before must have been
+    /// acknowledged by the time of the first one. `None`: nothing was done, they are to be taken one by one.
+    ///
+    /// # Errors
+    /// Those of `watch`.
+    fn submit_in_order(
+        &mut self,
+        _times: &[SimTime],
+        _requests: &[HostRequest],
+        _watch: &mut O,
+    ) -> Result<Option<(usize, SimTime)>, O::Error> {
+        Ok(None)
+    }
+
     /// Does the next thing that is due before a command that comes at `until` (`None`: no command comes), and answers when
     /// that was; `None`: there is none.
     ///
@@ -79,6 +100,20 @@ impl<O: Observer> Volume<O> for Drive {
             done(served.ack);
         }
         Ok(())
+    }
+
+    #[inline(always)]
+    fn goes_on(&self) -> bool {
+        Self::goes_on(self)
+    }
+
+    fn submit_in_order(
+        &mut self,
+        times: &[SimTime],
+        requests: &[HostRequest],
+        watch: &mut O,
+    ) -> Result<Option<(usize, SimTime)>, O::Error> {
+        Self::submit_in_order(self, times, requests, watch)
     }
 
     #[inline]

@@ -74,6 +74,29 @@ pub struct Buffered<'a> {
     pub served: Served,
 }
 
+/// Reads that a drive's buffer answered one after the other without the medium: each begins where the one before ended, asks for as many blocks,
+/// and came when that was answered.
+#[derive(Clone, Copy, Debug)]
+pub struct Row<'a> {
+    /// When they came.
+    pub came: &'a [SimTime],
+    /// What was asked, as many.
+    pub requests: &'a [HostRequest],
+    /// How long each took.
+    pub took: SimTime,
+}
+
+impl<'a> Row<'a> {
+    /// Each of them with when it came and how it was served.
+    pub fn each(self) -> impl Iterator<Item = (SimTime, &'a HostRequest, Served)> {
+        let one = move |(came, request): (&SimTime, &'a HostRequest)| {
+            let ack = *came + self.took;
+            (*came, request, Served { start: *came, ack, end: ack })
+        };
+        self.came.iter().zip(self.requests).map(one)
+    }
+}
+
 /// Is told what drives do.
 pub trait Observer {
     /// What keeps the caller from going on.
@@ -117,6 +140,17 @@ pub trait Observer {
     /// What keeps the caller from going on.
     fn held(&mut self, _came: SimTime, _request: &HostRequest, _served: &Served) -> Result<(), Self::Error> {
         Ok(())
+    }
+
+    /// The host sent these reads, and they were answered: in place of [`arrived`](Self::arrived) and [`held`](Self::held) for each.
+    ///
+    /// # Errors
+    /// What keeps the caller from going on.
+    fn held_in_order(&mut self, row: &Row<'_>) -> Result<(), Self::Error> {
+        row.each().try_for_each(|(came, request, served)| {
+            self.arrived(came, request);
+            self.held(came, request, &served)
+        })
     }
 
     /// A drive's buffer took a write: it is acknowledged; [`dispatched`](Self::dispatched) follows when it is written.

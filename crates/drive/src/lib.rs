@@ -14,7 +14,7 @@ pub mod waiting;
 
 pub use assemble::{Assembled, Wanted, assemble};
 pub use drive::{Drive, DriveSetup, Served, TimedPlan};
-pub use events::{Buffered, MemberId, Observer, OpDone, Tracks};
+pub use events::{Buffered, MemberId, Observer, OpDone, Row, Tracks};
 pub use sched::Chosen;
 pub use scheduled::ScheduledDrive;
 pub use state::SavedState;

@@ -10,7 +10,7 @@
 use crate::buffer::DriveBuffer;
 use crate::sched::{Chosen, Policy, View};
 use crate::waiting::{Came, Concern, WaitingList, affected};
-use crate::{Buffered, Drive, Observer, Served};
+use crate::{Buffered, Drive, Observer, Row, Served};
 use smrlab_stl::HostRequest;
 use smrlab_units::{HostOp, SimTime};
 
@@ -36,6 +36,8 @@ pub struct ScheduledDrive {
     leaving: (SimTime, u64),
     /// Background work only by [`step`](ScheduledDrive::step).
     by_step: bool,
+    /// The last request was a read that the drive's buffer answered without a plan.
+    goes_on: bool,
 }
 
 impl ScheduledDrive {
@@ -51,7 +53,8 @@ impl ScheduledDrive {
     /// A drive without a scheduler: first come, first served.
     pub fn first_come(drive: Drive) -> Self {
         let (waiting, accepted, leaving) = Default::default();
-        Self { drive, policy: None, depth: 1, max_wait: None, waiting, accepted, leaving, by_step: false }
+        let (by_step, goes_on) = (false, false);
+        Self { drive, policy: None, depth: 1, max_wait: None, waiting, accepted, leaving, by_step, goes_on }
     }
 
     /// Background work is done only where the caller asks for a [`step`](Self::step): for callers without time, to whom all
@@ -159,9 +162,43 @@ impl ScheduledDrive {
         watch: &mut O,
     ) -> Result<Option<Served>, O::Error> {
         let Some(served) = self.drive.again(now, request) else { return Ok(None) };
+        self.goes_on = true;
         watch.held(came, request, &served)?;
         show(&self.drive, served.end, watch);
         Ok(Some(served))
+    }
+
+    /// Whether [`submit_in_order`](Self::submit_in_order) is worth a try: the request before was answered as it would answer them.
+    #[inline(always)]
+    pub fn goes_on(&self) -> bool {
+        self.goes_on
+    }
+
+    /// Serves the first ones of requests that come at `times`, which do not fall, where the drive's buffer answers them without a plan and each
+    /// before the next one comes: how many, and when the last one was acknowledged. `watch` is told of their arrival too. All that came before must
+    /// have been acknowledged by the time of the first one. `None`: nothing was done.
+    ///
+    /// # Errors
+    /// Those of `watch`.
+    #[inline(never)]
+    pub fn submit_in_order<O: Observer>(
+        &mut self,
+        times: &[SimTime],
+        requests: &[HostRequest],
+        watch: &mut O,
+    ) -> Result<Option<(usize, SimTime)>, O::Error> {
+        // Nothing is looked at or done in between: after the last of them it would be, if at all.
+        let watched = |drive: &Drive| times.last().is_some_and(|last| watch.looks(drive.member(), *last));
+        let goes_on = requests.first().is_some_and(|r| self.policy.is_none() && self.drive.goes_on(r));
+        if O::PLANS || !goes_on || !(self.by_step || self.drive.idles()) || watched(&self.drive) {
+            return Ok(None);
+        }
+        let Some((n, took)) = self.drive.again_and_again(times, requests) else { return Ok(None) };
+        let row = Row { came: &times[..n], requests: &requests[..n], took };
+        watch.held_in_order(&row)?;
+        let ack = times[n - 1] + took;
+        show(&self.drive, ack, watch);
+        Ok(Some((n, ack)))
     }
 
     /// Does with the buffer what it can do without the medium.
@@ -377,6 +414,7 @@ impl ScheduledDrive {
         if let Some(step) = self.drive.interrupt() {
             watch.background(&step)?;
         }
+        self.goes_on = false;
         let executed = match how {
             How::AtOnce => self.drive.dispatch(now, request, watch),
             How::Queued(placed) => self.drive.dispatch_queued(now, placed, request, watch),

@@ -6,7 +6,7 @@ use crate::metrics::{Metrics, Work};
 use crate::spent::Spent;
 use crate::verify::Verify;
 use smrlab_array::{ArrayObserver, Done, MemberId, MemberOp, MemberPlan, Ticket};
-use smrlab_drive::{Buffered, Observer, OpDone, Served, TimedPlan};
+use smrlab_drive::{Buffered, Observer, OpDone, Row, Served, TimedPlan};
 use smrlab_stl::{Counted, Facts, HostRequest, Pause, Refusal};
 use smrlab_units::{Blocks, HostOp, Lba, SimTime};
 use std::ops::Range;
@@ -176,6 +176,11 @@ impl<const EXTRAS: bool> Observer for Watch<EXTRAS> {
     #[inline(always)]
     fn held(&mut self, came: SimTime, request: &HostRequest, served: &Served) -> Result<()> {
         self.total.held(came, request, served);
+        Ok(())
+    }
+
+    fn held_in_order(&mut self, row: &Row<'_>) -> Result<()> {
+        self.total.held_in_order(row);
         Ok(())
     }
 

@@ -56,6 +56,21 @@ impl Front {
         (now + self.after(overhead)).max(self.chosen)
     }
 
+    /// When a read that finds the buffer at rest after another read can come, and how long it then takes to get `blocks` out of the buffer.
+    /// `None`: the command before was none, or commands wait in a queue.
+    #[inline]
+    pub(super) fn reads_on(&self, spec: &ControllerSpec, blocks: u64) -> Option<(SimTime, SimTime)> {
+        let read = Dir::Read as usize;
+        let took = spec.read_hit[read] + bus(spec, Dir::Read, blocks) + spec.done[read];
+        (self.last == Dir::Read && !self.queued).then_some((self.answered, took))
+    }
+
+    /// Such reads were answered, the last one at `done`.
+    #[inline]
+    pub(super) fn read_on(&mut self, done: SimTime) {
+        (self.chosen, self.answered) = (SimTime::ZERO, done);
+    }
+
     /// A command of this kind is over at `done`, on the `medium` or in the buffer; answers when it completes.
     #[inline]
     pub(super) fn answered(

@@ -3,7 +3,8 @@
 use super::DriveBuffer;
 use super::medium::Read;
 use smrlab_disk::Mechanics;
-use smrlab_units::{Dir, Pba, SimTime};
+use smrlab_stl::HostRequest;
+use smrlab_units::{Blocks, Dir, HostOp, Pba, SimTime};
 
 impl DriveBuffer {
     /// Serves a read whose overhead begins at `now`; answers when its last block has gone over the bus.
@@ -64,6 +65,42 @@ impl DriveBuffer {
         self.segments.answered_from(lba, lba + blocks);
         let (_, delivered) = self.out_of(i, start, blocks);
         Some((start, self.answered(Dir::Read, delivered, false)))
+    }
+
+    /// Serves reads that come at `times` as [`again`](Self::again) would one by one, as long as each asks for as many blocks behind those of the
+    /// one before and comes when that is answered: how many of them, and how long each took. `None`: nothing was done.
+    pub(crate) fn again_and_again(
+        &mut self,
+        times: &[SimTime],
+        requests: &[HostRequest],
+    ) -> Option<(usize, SimTime)> {
+        let (lba, blocks) = (requests.first()?.lba.0, requests.first()?.blocks);
+        let (segment, up_to) = self.segments.again_up_to(lba)?;
+        if self.ahead.stream.is_some() | !self.writes.is_empty() | self.spec.buffer.ahead_on_hit {
+            return None;
+        }
+        let (mut free, took) = self.front.reads_on(&self.spec, blocks.0)?;
+        let (mut n, mut end) = (0, lba);
+        for (at, r) in times.iter().zip(requests) {
+            let next = end + blocks.0;
+            let goes_on = (r.op == HostOp::Read) & (r.lba.0 == end) & (r.blocks == blocks);
+            if !goes_on | (next > up_to) | (*at < free) {
+                break;
+            }
+            (n, end, free) = (n + 1, next, *at + took);
+        }
+        if n == 0 || blocks == Blocks::ZERO {
+            return None;
+        }
+        // One for all: what was used before was used before any of them.
+        self.segments.next_command();
+        self.segments.touch(segment);
+        self.segments.answered_from(end - blocks.0, end);
+        self.medium.passed = None;
+        self.asked = blocks.0;
+        self.counters.hits += n as u64;
+        self.front.read_on(free);
+        Some((n, took))
     }
 
     /// The segment that holds `lba`, or would with its next block.

@@ -130,6 +130,13 @@ impl Segments {
         (there & (self.alone.start <= lba) & (end <= self.alone.end)).then_some(self.last)
     }
 
+    /// Up to where [`find_again`](Self::find_again) finds blocks behind `lba`; `None`: nowhere.
+    #[inline]
+    pub(super) fn again_up_to(&self, lba: u64) -> Option<(usize, u64)> {
+        let i = self.find_again(lba, lba)?;
+        Some((i, self.held[i].end().min(self.alone.end)))
+    }
+
     /// The present command, for the blocks from `lba` up to `end`, was answered from the segment that was used last, which is the first
     /// that has block `lba`: notes how far it stays the first.
     #[inline(always)]

@@ -117,6 +117,21 @@ impl Drive {
         Some(Served { start, ack, end: start.max(ack) })
     }
 
+    /// Serves reads that come at `times` as [`DriveBuffer::again_and_again`] says, each as [`again`](Self::again) would: how many, and how
+    /// long each took.
+    pub(crate) fn again_and_again(
+        &mut self,
+        times: &[SimTime],
+        requests: &[HostRequest],
+    ) -> Option<(usize, SimTime)> {
+        let b = self.buffer.as_deref_mut()?;
+        let (n, took) = b.again_and_again(times, requests)?;
+        b.engaged(self.free_at);
+        self.free_at = b.free_at();
+        self.idle_since = self.free_at.max(times[n - 1] + took);
+        Some((n, took))
+    }
+
     /// Takes a write into the buffer at `now`.
     pub(crate) fn accept(&mut self, now: SimTime, request: &HostRequest) -> Served {
         let Some(b) = &mut self.buffer else { return Served { start: now, ack: now, end: now } };

@@ -3,6 +3,7 @@
 
 mod presets;
 mod queued;
+mod rows;
 
 use smrlab_drive::{
     Buffered, MemberId, Observer, OpDone, ScheduledDrive, Served, TimedPlan, Wanted, assemble,
@@ -359,12 +360,17 @@ fn background_work_ends_reading_ahead_and_leaves_nothing_old() {
 struct Plain {
     served: Vec<(u64, Served)>,
     held: usize,
+    arrived: usize,
     ops: Vec<Op>,
 }
 
 impl Observer for Plain {
     type Error = Infallible;
     const PLANS: bool = false;
+
+    fn arrived(&mut self, _: SimTime, _: &HostRequest) {
+        self.arrived += 1;
+    }
 
     fn op(&mut self, d: &OpDone<'_>) {
         self.ops.push((d.op.dir, d.op.pba.0, d.op.blocks.0, d.start, d.end));

@@ -114,6 +114,11 @@ impl Feed {
         &self.requests[i]
     }
 
+    /// When the requests of the batch from the `i`-th on arrive, and what they are.
+    pub fn from(&self, i: usize) -> (&[SimTime], &[HostRequest]) {
+        (&self.batch.arrival[i..], &self.requests[i..])
+    }
+
     /// A number that stands for all requests so far, as the drive got them.
     pub fn digest(&self) -> u64 {
         self.digest.into_iter().fold(self.rows, mix)

@@ -70,8 +70,20 @@ impl HeatMap {
         if lba.0 >> self.shift >= BINS as u64 {
             self.widen(lba.0);
         }
-        let n = &mut self.windows.at(0, at).bins[(lba.0 >> self.shift) as usize][side];
-        *n = n.saturating_add(1);
+        self.requests(at, side, lba, 1);
+    }
+
+    /// Whether requests between these times and addresses fall into one bin that there is, in one window.
+    pub fn same_bin(&mut self, times: (SimTime, SimTime), lbas: (Lba, Lba)) -> bool {
+        let bins = (lbas.0.0 >> self.shift, lbas.1.0 >> self.shift);
+        bins.0 == bins.1 && bins.0 < BINS as u64 && self.windows.same(0, times.0, times.1)
+    }
+
+    /// So many reads (0) or writes (1) fall into the bin of this address, in the window of this time.
+    #[inline]
+    pub fn requests(&mut self, at: SimTime, side: usize, lba: Lba, n: u64) {
+        let bin = &mut self.windows.at(0, at).bins[(lba.0 >> self.shift) as usize][side];
+        *bin = bin.saturating_add(u32::try_from(n).unwrap_or(u32::MAX));
     }
 
     #[cold]

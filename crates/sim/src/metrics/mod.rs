@@ -21,7 +21,7 @@ use band_walk::BandWalk;
 use fill::Fill;
 use heatmap::HeatMap;
 use refusals::Refusals;
-use smrlab_drive::{Served, TimedPlan};
+use smrlab_drive::{Row, Served, TimedPlan};
 use smrlab_stl::{HostRequest, Outcome, Refusal};
 use smrlab_units::{Blocks, HostOp, Lba, SimTime, Stalls};
 use timeline::Timeline;
@@ -234,6 +234,36 @@ impl Metrics {
     pub fn held(&mut self, arrival: SimTime, request: &HostRequest, served: &Served) {
         self.updates.read(request.lba, request.blocks);
         self.timed::<true>(arrival, request, served);
+    }
+
+    /// Reads [arrived](Self::arrived), and were [answered](Self::held) from a drive's buffer.
+    pub fn held_in_order(&mut self, row: &Row<'_>) {
+        let Row { took, requests: [request, ..], came: [first, ..] } = *row else { return };
+        let n = row.came.len();
+        let (lba, blocks, until) = (request.lba, request.blocks, row.came[n - 1]);
+        let (first, last, n) = (first.since(self.origin), until.since(self.origin), n as u64);
+        let together = self.first_arrival.is_some()
+            && took <= self.stalls.threshold()
+            && self.timeline.same_windows((first, last), (first + took, last + took))
+            && self.heatmap.same_bin((first, last), (lba, lba + Blocks(blocks.0 * (n - 1))));
+        if !together {
+            row.each().for_each(|(came, request, served)| {
+                self.arrived(came, request);
+                self.held(came, request, &served);
+            });
+            return;
+        }
+        let op = HostOp::Read.index();
+        self.last_arrival = until;
+        self.last_ack = self.last_ack.max(until + took);
+        self.timeline.arrivals(first, n);
+        self.timeline.completions(first + took, took, op, blocks, n);
+        self.heatmap.requests(first, op, lba, n);
+        self.updates.reads(lba, blocks, n);
+        self.times.again_times(op, took, n);
+        let units = self.adjusted.units(blocks.0);
+        self.host[op] =
+            self.host[op] + Tally { commands: n, blocks: n * blocks.0, adjusted: n * units, ns: 0 };
     }
 
     /// The same of a request that may have been refused: what it did is not counted, but that it was sent and answered.

@@ -2,7 +2,7 @@
 
 use super::windows::{Cell, Windows};
 use smrlab_drive::OpDone;
-use smrlab_units::{HostOp, SimTime, ZoneCounts};
+use smrlab_units::{Blocks, HostOp, SimTime, ZoneCounts};
 
 /// At most so many windows where the user gave no width.
 pub const ADAPTIVE_LIMIT: usize = 2000;
@@ -118,17 +118,34 @@ impl Timeline {
     /// A host request arrives.
     #[inline]
     pub fn arrival(&mut self, at: SimTime) {
-        self.windows.at(ARRIVALS, at).arrivals += 1;
+        self.arrivals(at, 1);
+    }
+
+    /// So many arrive in the window of this time.
+    #[inline]
+    pub fn arrivals(&mut self, at: SimTime, n: u64) {
+        self.windows.at(ARRIVALS, at).arrivals += n;
+    }
+
+    /// Whether requests that arrive between these times, and are acknowledged between those, do both in one window.
+    pub fn same_windows(&mut self, arrivals: (SimTime, SimTime), acks: (SimTime, SimTime)) -> bool {
+        self.windows.same(ARRIVALS, arrivals.0, arrivals.1) && self.windows.same(COMPLETIONS, acks.0, acks.1)
     }
 
     /// A host request is acknowledged; `op` is its [`HostOp`]'s number.
     #[inline]
     pub fn completion(&mut self, at: SimTime, response: SimTime, op: usize, blocks: u64) {
+        self.completions(at, response, op, Blocks(blocks), 1);
+    }
+
+    /// So many, of so many blocks each, are acknowledged in the window of this time, each after the same time.
+    #[inline]
+    pub fn completions(&mut self, at: SimTime, response: SimTime, op: usize, blocks: Blocks, n: u64) {
         let w = self.windows.at(COMPLETIONS, at);
-        w.completions += 1;
-        w.response_ns += u128::from(response.0);
+        w.completions += n;
+        w.response_ns += u128::from(response.0) * u128::from(n);
         w.response_max = w.response_max.max(response.0);
-        w.host_blocks[op] += blocks;
+        w.host_blocks[op] += n * blocks.0;
     }
 
     /// A media operation ended; windows count from `origin` on.

@@ -49,6 +49,12 @@ impl Times {
         }
     }
 
+    /// So many of them that did not wait, at least one.
+    pub fn again_times(&mut self, kind: usize, time: SimTime, n: u64) {
+        self.again(kind, time, time);
+        self.same.n += n as usize - 1;
+    }
+
     /// Response times of reads, of writes and of others.
     pub fn responses(&self) -> [Histogram; 3] {
         [0, 1, 2].map(|kind| {

@@ -193,6 +193,16 @@ impl Updates {
         }
     }
 
+    /// So many reads, each of as many blocks behind those of the one before.
+    pub fn reads(&mut self, lba: Lba, blocks: Blocks, n: u64) {
+        if blocks.0 > 0 && matches!(self.places.known(lba.0, n * blocks.0), Known::Untouched) {
+            self.counted.unwritten.blocks += n * blocks.0;
+            self.counted.unwritten.reads += n;
+            return;
+        }
+        (0..n).for_each(|i| self.read(Lba(lba.0 + i * blocks.0), blocks));
+    }
+
     /// From now on the set knows what was written in the places of these blocks.
     #[inline]
     fn leave_to_set(&mut self, lba: Lba, blocks: Blocks) {

@@ -60,6 +60,12 @@ impl<T: Cell> Windows<T> {
         &mut self.cells[index]
     }
 
+    /// Whether `to` lies in the window of `from`.
+    pub fn same(&mut self, cursor: usize, from: SimTime, to: SimTime) -> bool {
+        self.at(cursor, from);
+        to.0.wrapping_sub(self.cursors[cursor].start) < self.width
+    }
+
     #[cold]
     fn move_to(&mut self, cursor: usize, ns: u64) -> usize {
         let mut index = ns / self.width;

@@ -10,6 +10,7 @@ mod engine;
 mod golden;
 mod he2014;
 mod imported;
+mod in_order;
 mod interleaving;
 mod list;
 mod loads;
