@@ -111,3 +111,22 @@ impl Parts<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One term is what it is of, but only where it is there once: so many times it is a sum, as two of them are.
+    #[test]
+    fn what_is_there_several_times_is_a_sum() {
+        let twice = Gf::power(1);
+        let once = [Term::host(3), Term::slot(2, Blocks(5))];
+        let (mut parts, mut terms) = (Vec::new(), Vec::new());
+        let mut out = Parts { parts: &mut parts, terms: &mut terms };
+        assert_eq!(out.sum(&[]), End::Zero);
+        assert_eq!(once.map(|term| out.sum(&[term])), [End::Host(Blocks(3)), End::Slot(2, Blocks(5))]);
+        assert_eq!(once.map(|term| out.sum(&[term.times(twice)])), [End::Sum(0, 1), End::Sum(1, 2)]);
+        assert_eq!(out.sum(&once), End::Sum(2, 4));
+        assert_eq!(terms, [once[0].times(twice), once[1].times(twice), once[0], once[1]]);
+    }
+}
