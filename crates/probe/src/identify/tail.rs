@@ -201,6 +201,10 @@ mod tests {
     /// Wherever the drive ends behind a band: nothing there is written, and a band is told where the search gets behind it.
     #[test]
     fn the_drive_may_end_soon_behind_a_band() {
+        // The search comes right to the band's end, and finds it.
+        for left in [8, 9, 16, 23] {
+            assert_eq!(in_bands(6 * BAND + left, Toward::Higher, 6 * BAND - 488), None, "{left}");
+        }
         for left in (1..200).step_by(9) {
             assert_eq!(in_bands(6 * BAND + left, Toward::Higher, 5 * BAND), None, "{left}");
             let two = in_bands(7 * BAND + 300 + left, Toward::Higher, 5 * BAND);

@@ -222,6 +222,10 @@ mod tests {
             assert_eq!(in_bands(1_010_000 + left, 1_003_000), None, "{left}");
             assert!(in_bands(1_020_000 + 512 + left, 1_003_000).is_some(), "{left}");
         }
+        // However near to the first band's end the search comes.
+        for start in (1_003_000..1_009_500).step_by(41) {
+            assert_eq!(in_bands(1_010_200, start), None, "{start}");
+        }
         for left in [10, 200, 300, 9000] {
             assert_eq!(in_bands(1_003_000 + left, 1_003_000), None, "{left}");
         }
