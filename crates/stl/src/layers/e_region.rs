@@ -12,7 +12,8 @@ mod tests;
 
 pub use entry::ENTRY;
 
-use crate::parts::extents::{Extent, Extents};
+use crate::parts::bucketed::BucketedExtents;
+use crate::parts::extents::Extent;
 use crate::parts::live::Live;
 use crate::parts::ring::{Laid, Ring};
 use crate::parts::split::ReadRuns;
@@ -70,7 +71,7 @@ pub struct ERegion {
     places: Places,
     ring: Ring,
     /// The newest copies of blocks in the ring: `at` is the position, `packet` the number of the entry.
-    cached: Extents,
+    cached: BucketedExtents,
     tally: Tally,
     /// The place of each region, and the one that is free.
     place: Vec<u32>,
@@ -80,10 +81,13 @@ pub struct ERegion {
     live: Live,
     /// Positions ahead of the head that nothing durable refers to.
     safe: u64,
+    /// Positions in use from which on so many steps follow each write.
+    paces: [u64; refresh::MOST_STEPS],
     /// The spare place may still be what the state at the last fence refers to.
     spare_needed: bool,
     step: Vec<Record>,
-    /// What a step reads from the ring; kept for its memory.
+    /// What of a step holds data, and what is read from the ring; kept for their memory.
+    live_runs: Vec<Range<u64>>,
     newer: Vec<refresh::Part>,
     counters: Counters,
 }
@@ -96,8 +100,9 @@ impl ERegion {
         Self {
             options,
             safe: ring.free(),
+            paces: refresh::paces(ring.size(), options.pace),
             ring,
-            cached: Extents::default(),
+            cached: BucketedExtents::default(),
             tally: Tally::new(regions, places.region),
             place: (0..regions as u32).collect(),
             spare: regions as u32,
@@ -105,6 +110,7 @@ impl ERegion {
             live: Live::default(),
             spare_needed: false,
             step: Vec::new(),
+            live_runs: Vec::new(),
             newer: Vec::new(),
             counters: Counters::default(),
             places,
@@ -279,6 +285,10 @@ impl TranslationLayer for ERegion {
 
     fn allocated(&self, lba: Lba, blocks: Blocks, out: &mut dyn FnMut(Range<u64>)) {
         self.live.set().runs_in(lba.span(blocks)).for_each(out);
+    }
+
+    fn prefetch(&self, r: &HostRequest) {
+        self.cached.prefetch(r.lba.0);
     }
 
     fn facts(&self) -> Facts<'_> {

@@ -16,14 +16,23 @@ pub struct Extent {
 }
 
 impl Extent {
-    fn end(&self) -> u64 {
+    /// The block behind it.
+    #[inline]
+    pub(super) fn end(&self) -> u64 {
         self.lba + self.blocks
     }
 
     /// The part of it within a range that it meets.
-    fn within(&self, span: &Range<u64>) -> Self {
+    #[inline]
+    pub(super) fn within(&self, span: &Range<u64>) -> Self {
         let lba = self.lba.max(span.start);
         Self { lba, blocks: self.end().min(span.end) - lba, at: self.at + (lba - self.lba), ..*self }
+    }
+
+    /// Whether another one begins where this one ends, both for the host and in their packet.
+    #[inline]
+    pub(super) fn goes_on_in(&self, next: &Self) -> bool {
+        (self.end(), self.packet, self.at + self.blocks) == (next.lba, next.packet, next.at)
     }
 }
 
@@ -245,8 +254,7 @@ impl Extents {
             }),
         };
         let Some(before) = before else { return };
-        let follows =
-            before.end() == lba && (before.packet, before.at + before.blocks) == (second.packet, second.at);
+        let follows = before.extent().goes_on_in(&second.extent());
         if follows && let Some(both) = before.blocks.checked_add(second.blocks) {
             before.blocks = both;
             if let Some(leaf) = self.leaf_mut(place) {

@@ -8,13 +8,14 @@
 //! | append blocks of any number | [`holdings`] |
 //! | tell hot units from cold ones | [`window`] |
 //! | know what holds data | [`live`] |
-//! | map a few blocks of a large space | [`position_index`], [`extents`], [`chunked`], [`marks`], [`bits`] |
+//! | map a few blocks of a large space | [`position_index`], [`extents`], [`bucketed`], [`chunked`], [`marks`], [`bits`] |
 //! | keep or move whole tracks | [`rows`] |
 //! | map statically | [`order`], [`position_map`] |
 //! | update in place | [`update`], [`amplifier`] |
 
 pub mod amplifier;
 pub mod bits;
+pub mod bucketed;
 pub mod chunked;
 pub mod extents;
 pub mod free_bands;

@@ -64,9 +64,9 @@ impl ERegion {
     fn hold(&mut self, e: Extent) {
         let room = self.ring.size() - e.at;
         let first = e.blocks.min(room);
-        self.cached.insert(Extent { blocks: first, ..e });
+        self.cached.replace(Extent { blocks: first, ..e }, |_| ());
         if first < e.blocks {
-            self.cached.insert(Extent { lba: e.lba + first, blocks: e.blocks - first, at: 0, ..e });
+            self.cached.replace(Extent { lba: e.lba + first, blocks: e.blocks - first, at: 0, ..e }, |_| ());
         }
         self.tally.count(&e, true);
     }

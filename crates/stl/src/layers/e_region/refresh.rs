@@ -9,8 +9,24 @@ use crate::{Cause, Endpoint, OpId, Piece, Plan, Record, TranslationLayer};
 use smrlab_units::{Blocks, Pba};
 use std::ops::Range;
 
-/// Steps that follow a write where the ring is nearly full, but for the first.
-const MOST_STEPS: f64 = 8.0;
+/// Steps that follow a write where the ring is full.
+pub(super) const MOST_STEPS: usize = 9;
+
+/// Positions in use, of so many, from which on one step follows each write, from which on two, and so on.
+pub(super) fn paces(size: u64, pace: f64) -> [u64; MOST_STEPS] {
+    let steps = |used: u64| {
+        let above = used as f64 / size as f64 - pace;
+        if above > 0.0 { 1 + (above / (1.0 - pace) * (MOST_STEPS - 1) as f64) as usize } else { 0 }
+    };
+    std::array::from_fn(|i| {
+        let (mut fewer, mut from) = (0, size + 1);
+        while fewer < from {
+            let middle = fewer + (from - fewer) / 2;
+            if steps(middle) > i { from = middle } else { fewer = middle + 1 }
+        }
+        from
+    })
+}
 
 /// Blocks of a region that go to the spare place next.
 #[derive(Clone, Debug)]
@@ -40,6 +56,35 @@ fn read_in_order(parts: &mut [Part], plan: &mut Plan) {
         let op = plan.read_staged(Cause::Destage, first, Blocks(blocks));
         run.iter_mut().for_each(|part| part.read = (op, part.pba.0 - first.0));
     }
+}
+
+/// The blocks of a step in their order: what the ring had, and between these `older` for what holds data.
+fn put_together(
+    lbas: Range<u64>,
+    live: &[Range<u64>],
+    newer: &[Part],
+    older: &dyn Fn(u64) -> Endpoint,
+    out: &mut Vec<Piece>,
+) {
+    let mut piece = |run: Range<u64>, source: &dyn Fn(u64) -> Endpoint| {
+        if !run.is_empty() {
+            out.push(Piece { blocks: Blocks(run.end - run.start), end: source(run.start) });
+        }
+    };
+    let zero = |_| Endpoint::Zero;
+    let (mut at, mut newer) = (lbas.start, newer.iter().peekable());
+    for live in live {
+        piece(at..live.start, &zero);
+        at = live.start;
+        while let Some(part) = newer.next_if(|part| part.lba < live.end) {
+            piece(at..part.lba, older);
+            at = part.lba + part.blocks;
+            piece(part.lba..at, &|_| Endpoint::Staged(part.read.0, Blocks(part.read.1)));
+        }
+        piece(at..live.end, older);
+        at = live.end;
+    }
+    piece(at..lbas.end, &zero);
 }
 
 impl ERegion {
@@ -72,9 +117,11 @@ impl ERegion {
         }
         let (first, base) = (plan.ops().len(), step.region * self.places.region);
         let lbas = base + step.part.start..base + step.part.end;
-        let mut newer = std::mem::take(&mut self.newer);
+        let (mut live, mut newer) = (std::mem::take(&mut self.live_runs), std::mem::take(&mut self.newer));
+        live.clear();
+        live.extend(self.live.set().runs_in(lbas.clone()));
         newer.clear();
-        let (home, moved) = self.sources(lbas.clone(), &mut newer);
+        let (home, moved) = self.sources(&live, &mut newer);
         read_in_order(&mut newer, plan);
         // In one run: the head passes over what the ring has newer copies of anyway.
         let at_home = (!home.is_empty()).then(|| {
@@ -88,25 +135,25 @@ impl ERegion {
                 Some(op) => Endpoint::Staged(op, Blocks(lba - home.start)),
                 None => Endpoint::Zero,
             };
-            self.put_together(lbas, &newer, &older, out);
+            put_together(lbas, &live, &newer, &older, out);
         });
-        self.newer = newer;
+        (self.live_runs, self.newer) = (live, newer);
         plan.cleaned("refresh", first, Blocks(moved));
         let record = records::refreshed(step.region, &step.part);
         plan.record(record);
         record
     }
 
-    /// Where the newest copies are of those blocks of a region that hold data: at home from the first to the last of what is answered, but
+    /// Where the newest copies are of blocks of a region that hold data: at home from the first to the last of what is answered, but
     /// for the parts that the ring has. Answers how many there are, too.
-    fn sources(&self, lbas: Range<u64>, newer: &mut Vec<Part>) -> (Range<u64>, u64) {
+    fn sources(&self, live: &[Range<u64>], newer: &mut Vec<Part>) -> (Range<u64>, u64) {
         let (mut home, mut moved) = (0..0, 0);
         let mut at_home = |run: Range<u64>| {
             if !run.is_empty() {
                 home = if home.is_empty() { run } else { home.start..run.end };
             }
         };
-        for live in self.live.set().runs_in(lbas) {
+        for live in live {
             let mut at = live.start;
             moved += live.end - live.start;
             for e in self.cached.within(live.clone()) {
@@ -119,35 +166,6 @@ impl ERegion {
             at_home(at..live.end);
         }
         (home, moved)
-    }
-
-    /// The blocks of a step in their order: what the ring had, and between these `older` for what holds data.
-    fn put_together(
-        &self,
-        lbas: Range<u64>,
-        newer: &[Part],
-        older: &dyn Fn(u64) -> Endpoint,
-        out: &mut Vec<Piece>,
-    ) {
-        let mut piece = |run: Range<u64>, source: &dyn Fn(u64) -> Endpoint| {
-            if !run.is_empty() {
-                out.push(Piece { blocks: Blocks(run.end - run.start), end: source(run.start) });
-            }
-        };
-        let zero = |_| Endpoint::Zero;
-        let (mut at, mut newer) = (lbas.start, newer.iter().peekable());
-        for live in self.live.set().runs_in(lbas.clone()) {
-            piece(at..live.start, &zero);
-            at = live.start;
-            while let Some(part) = newer.next_if(|part| part.lba < live.end) {
-                piece(at..part.lba, older);
-                at = part.lba + part.blocks;
-                piece(part.lba..at, &|_| Endpoint::Staged(part.read.0, Blocks(part.read.1)));
-            }
-            piece(at..live.end, older);
-            at = live.end;
-        }
-        piece(at..lbas.end, &zero);
     }
 
     fn take_step(&mut self, plan: &mut Plan) {
@@ -163,9 +181,8 @@ impl ERegion {
     /// After a write: steps where the ring is fuller than it should be, the more of them the fuller it is, and whatever
     /// the next write needs.
     pub(super) fn make_room(&mut self, plan: &mut Plan) {
-        let (used, size) = (self.ring.used() as f64, self.ring.size() as f64);
-        let above = used / size - self.options.pace;
-        let steps = if above > 0.0 { 1 + (above / (1.0 - self.options.pace) * MOST_STEPS) as u32 } else { 0 };
+        let used = self.ring.used();
+        let steps = self.paces.iter().take_while(|from| used >= **from).count();
         for _ in 0..steps {
             if self.has_step() {
                 self.take_step(plan);
