@@ -1,5 +1,5 @@
-//! What a controller asks of the mechanics beside plain operations: how far a transfer will have come, and access that begins
-//! with whichever block passes first.
+//! What a controller asks of the mechanics beside plain operations: when requests would begin, how far a transfer will have come,
+//! and access that begins with whichever block passes first.
 
 use super::transfer::{Aim, EndPlace, on_track, turn};
 use super::{Mechanics, Model, Positioning, Target};
@@ -7,17 +7,36 @@ use crate::geometry::{REVOLUTION, wrapped};
 use smrlab_units::{Blocks, Dir, Pba, SimTime};
 
 impl Mechanics {
+    /// When the transfer of a request that starts at `target` would begin if it were dispatched at `now`.
+    #[inline]
+    pub fn positioning(&self, now: SimTime, dir: Dir, target: &Target) -> SimTime {
+        self.positionings(now)(dir, target)
+    }
+
+    /// The same for any number of requests: what they share is worked out once.
+    #[inline]
+    pub fn positionings(&self, now: SimTime) -> impl Fn(Dir, &Target) -> SimTime + '_ {
+        let angle = self.angle(now);
+        move |dir, target| {
+            if self.model == Model::Instant {
+                return now;
+            }
+            let p = self.position(now, angle, dir, target);
+            SimTime(p.arrive + self.per_rpm.div_ceil(p.wait.max(0) as u64))
+        }
+    }
+
     /// When the first block and the last block of an operation that starts at `start` would have passed the head.
     pub fn preview(&self, start: SimTime, dir: Dir, pba: Pba, blocks: Blocks) -> (SimTime, SimTime) {
         let (target, aim) = self.aim(pba);
         let p = match self.model {
             Model::Instant => return (start, start),
             Model::NoRotation => {
-                let p = self.position(start, dir, &target);
+                let p = self.position(start, self.angle(start), dir, &target);
                 let end = |n| SimTime(p.arrive + self.plain_transfer(aim, pba, Blocks(n)));
                 return (end(1), end(blocks.0));
             }
-            Model::Full => self.position(start, dir, &target),
+            Model::Full => self.position(start, self.angle(start), dir, &target),
         };
         let end =
             |units: u64| SimTime(p.arrive + self.per_rpm.div_ceil((p.wait + units as i64).max(0) as u64));
@@ -89,7 +108,7 @@ impl Mechanics {
             let end = if done > Blocks::ZERO { self.service(start, Dir::Read, pba, done) } else { start };
             return (done, end);
         }
-        let p = self.position(start, Dir::Read, &target);
+        let p = self.position(start, self.angle(start), Dir::Read, &target);
         if p.arrive >= until.0 {
             return (Blocks::ZERO, start);
         }
@@ -132,7 +151,7 @@ impl Mechanics {
         if self.model == Model::Instant {
             return most;
         }
-        let arrive = self.position(start, Dir::Read, &target).arrive;
+        let arrive = self.position(start, self.angle(start), Dir::Read, &target).arrive;
         let (mut done, mut not) = (0, most.0 + 1);
         while not - done > 1 {
             let middle = if not > most.0 { most.0 } else { done + (not - done) / 2 };
@@ -157,7 +176,7 @@ impl Mechanics {
         }
         self.look_at(pba);
         let (target, aim) = &self.noted;
-        let p = self.position(start, Dir::Read, target);
+        let p = self.position(start, self.angle(start), Dir::Read, target);
         let seg = &self.geometry.zone_runs()[aim.zone_run];
         let near = self.even.has(pba, blocks.0) && aim.sector + blocks.0 <= seg.usable.divisor();
         let (gathered, (units, place)) = if near {
@@ -207,7 +226,7 @@ impl Mechanics {
         let (target, aim) = self.aim(pba);
         let goes_on = self.head.goes_on(start, pba.0);
         if self.model == Model::Full && !goes_on && self.on_one_track(aim, pba, blocks) {
-            let p = self.position(start, dir, &target);
+            let p = self.position(start, self.angle(start), dir, &target);
             let (units, place) = self.full_transfer(dir, &target, aim, pba, blocks);
             let wait = p.wait.max(0) as u64;
             if wait + units > REVOLUTION {

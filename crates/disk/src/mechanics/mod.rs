@@ -363,8 +363,9 @@ impl Mechanics {
         self.read_late * REVOLUTION / (u64::from(self.geometry.sectors(t.track())) * self.rpm)
     }
 
+    /// With the angle of the disk at `now`, which only the full model asks for.
     #[inline(always)]
-    fn position(&self, now: SimTime, dir: Dir, t: &Target) -> Positioning {
+    fn position(&self, now: SimTime, angle: u64, dir: Dir, t: &Target) -> Positioning {
         let at_once = self.head.goes_on(now, t.pba);
         let overhead = if at_once { 0 } else { self.overhead[dir as usize] + self.late(dir, t) };
         if self.model == Model::NoRotation {
@@ -372,34 +373,23 @@ impl Mechanics {
             return Positioning { overhead, arrive: now.0 + overhead + seek, wait: 0 };
         }
         if at_once {
-            return self.go_on(now, dir, t);
+            return self.go_on(now, angle, dir, t);
         }
-        // The angle at `now` and the seek do not wait for each other.
         let delay = overhead + self.seek(dir, t);
         let arrive = now.0 + delay;
-        let angle = (self.angle(now) + delay * self.rpm) % REVOLUTION;
+        let angle = (angle + delay * self.rpm) % REVOLUTION;
         let wait = wrapped(t.angle + REVOLUTION - angle, REVOLUTION);
         Positioning { overhead, arrive, wait: wait as i64 }
     }
 
     /// A transfer that continues the last one at once: measured from the exact angle at which that ended, so that two
     /// commands take as long as one.
-    fn go_on(&self, now: SimTime, dir: Dir, t: &Target) -> Positioning {
-        let late = turn(self.head.angle, self.angle(now));
+    fn go_on(&self, now: SimTime, angle: u64, dir: Dir, t: &Target) -> Positioning {
+        let late = turn(self.head.angle, angle);
         let gap = turn(self.head.angle, t.angle);
         let switch = if t.track == self.head.track.0 { 0 } else { self.seek(dir, t) };
         let lost = (switch * self.rpm).saturating_sub(gap).div_ceil(REVOLUTION);
         Positioning { overhead: 0, arrive: now.0, wait: (gap + lost * REVOLUTION) as i64 - late as i64 }
-    }
-
-    /// When the transfer of a request that starts at `target` would begin if it were dispatched at `now`.
-    #[inline]
-    pub fn positioning(&self, now: SimTime, dir: Dir, target: &Target) -> SimTime {
-        if self.model == Model::Instant {
-            return now;
-        }
-        let p = self.position(now, dir, target);
-        SimTime(p.arrive + self.per_rpm.div_ceil(p.wait.max(0) as u64))
     }
 
     /// Does an operation that starts at `start`; returns when it ends and leaves the head there.
@@ -443,7 +433,7 @@ impl Mechanics {
                 start.0
             }
             Model::NoRotation => {
-                let mut p = self.position(start, dir, &target);
+                let mut p = self.position(start, 0, dir, &target);
                 p.arrive = p.arrive.max(data.unwrap_or_default().0);
                 self.last = (start.0, p);
                 let time = self.plain_transfer(aim, pba, blocks);
@@ -451,7 +441,7 @@ impl Mechanics {
                 p.arrive + time
             }
             Model::Full => {
-                let mut p = self.position(start, dir, &target);
+                let mut p = self.position(start, self.angle(start), dir, &target);
                 if let Some(data) = data.filter(|data| *data > start) {
                     let missing =
                         (data.since(SimTime(p.arrive)).0 * self.rpm).saturating_sub(p.wait.max(0) as u64);

@@ -109,7 +109,7 @@ proptest! {
             let (pba, n) = (Pba(last.0), Blocks(last.1.min(g.blocks().0 - last.0)));
             let dir = if write { Dir::Write } else { Dir::Read };
             now += SimTime(777);
-            let p = m.position(now, dir, &m.target(pba));
+            let p = m.position(now, m.angle(now), dir, &m.target(pba));
             let want = p.arrive + (p.wait as u64 + walk(&m, dir, pba, n)).div_ceil(m.rpm);
             now = m.service(now, dir, pba, n);
             prop_assert_eq!(now.0, want);

@@ -14,9 +14,10 @@ struct Sptf;
 
 impl Policy for Sptf {
     fn pick(&mut self, view: &View<'_>) -> usize {
+        let positioning = view.mechanics.positionings(view.now);
         let mut best = (SimTime::MAX, u64::MAX, 0);
         for (i, c) in view.candidates.iter().enumerate() {
-            let t = view.mechanics.positioning(view.now, c.dir, &c.target);
+            let t = positioning(c.dir, &c.target);
             if (t, c.seq) < (best.0, best.1) {
                 best = (t, c.seq, i);
             }
