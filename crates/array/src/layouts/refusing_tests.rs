@@ -184,6 +184,21 @@ impl Works {
     }
 }
 
+/// Writes everything three times, of which nothing may be refused, and discards it.
+fn fill_and_discard(array: &mut Works, rng: &mut Rng, text: &str) {
+    let space = array.array.host_blocks().0;
+    for round in 0..3 {
+        for lba in (0..space).step_by(5) {
+            array.host(HostOp::Write, lba, (space - lba).min(5));
+        }
+        let before = array.refused();
+        array.settle(rng);
+        assert_eq!(array.refused(), before, "{text}: writes of round {round}");
+    }
+    array.host(HostOp::Discard, 0, space);
+    array.settle(rng);
+}
+
 /// As before it was refused anything: what is written over and over fits, and what is discarded leaves the array as empty as one of which
 /// nothing was refused.
 #[test]
@@ -209,19 +224,7 @@ fn who_was_refused_holds_nothing_for_ever() {
             refused += own.random(800, &mut rng);
             own.refuses = 0;
             assert_eq!(other.random(800, &mut rng), 0, "{text}");
-            let space = own.array.host_blocks().0;
-            for array in [&mut own, &mut other] {
-                for round in 0..3 {
-                    for lba in (0..space).step_by(5) {
-                        array.host(HostOp::Write, lba, (space - lba).min(5));
-                    }
-                    let before = array.refused();
-                    array.settle(&mut rng);
-                    assert_eq!(array.refused(), before, "{text}: writes of round {round}");
-                }
-                array.host(HostOp::Discard, 0, space);
-                array.settle(&mut rng);
-            }
+            [&mut own, &mut other].into_iter().for_each(|array| fill_and_discard(array, &mut rng, text));
             let full = |name: &str| own.level(name).abs_diff(other.level(name));
             assert_eq!((own.level("used_chunks"), other.level("used_chunks")), (0, 0), "{text}");
             assert!(
@@ -313,19 +316,7 @@ fn deaths_among_refusals_leave_nothing_behind() {
             }
             own.refuses = 0;
             other.random(500, &mut rng);
-            let space = own.array.host_blocks().0;
-            for array in [&mut own, &mut other] {
-                for round in 0..3 {
-                    for lba in (0..space).step_by(5) {
-                        array.host(HostOp::Write, lba, (space - lba).min(5));
-                    }
-                    let before = array.refused();
-                    array.settle(&mut rng);
-                    assert_eq!(array.refused(), before, "{text}: {seed}, writes of round {round}");
-                }
-                array.host(HostOp::Discard, 0, space);
-                array.settle(&mut rng);
-            }
+            [&mut own, &mut other].into_iter().for_each(|array| fill_and_discard(array, &mut rng, text));
             assert_eq!((own.level("used_chunks"), other.level("used_chunks")), (0, 0), "{text}");
             let free = [own.level("free_groups"), other.level("free_groups")];
             assert!(free[0].abs_diff(free[1]) <= 2, "{text}: {free:?}");
