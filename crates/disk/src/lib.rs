@@ -10,7 +10,7 @@ pub mod model;
 pub use bands::{Band, BandId, BandLayout, Bands, RandomAccess};
 pub use geometry::{Geometry, GeometrySpec, Position, Slip, TrackNo, ZoneSkew, ZoneSpec};
 pub use interference::{BlockProfile, Interference, PhysicalProfile};
-pub use mechanics::{Head, Mechanics, MechanicsSpec, Model, Phases, SeekCurve, Target};
+pub use mechanics::{Head, Mechanics, MechanicsSpec, Model, Phases, Reach, SeekCurve, Target};
 pub use model::{BandDefaults, DRIVES, DriveModel, DriveSpec};
 
 /// What is wrong with a drive: every fault with its place, a path in the drive file, and what is accepted there.

@@ -5,11 +5,13 @@
 
 mod ahead;
 mod pass;
+mod reach;
 mod seek;
 #[cfg(test)]
 mod tests;
 mod transfer;
 
+pub use reach::Reach;
 pub use seek::SeekCurve;
 
 use crate::Result;
@@ -199,6 +201,8 @@ pub struct Mechanics {
     model: Model,
     blocks_distance: bool,
     curves: [Curve; 2],
+    /// No longer way takes less time than a shorter one.
+    ascends: bool,
     overhead: [u64; 2],
     read_late: u64,
     one_place: u32,
@@ -246,6 +250,7 @@ impl Mechanics {
             model,
             blocks_distance: spec.distance == Distance::Blocks,
             curves: [spec.read_seek.ready(), spec.write_seek.ready()],
+            ascends: spec.read_seek.ascends() && spec.write_seek.ascends(),
             overhead: [spec.read_overhead.0, spec.write_overhead.0],
             read_late: spec.read_late.0,
             one_place: spec.one_place,

@@ -65,6 +65,20 @@ impl SeekCurve {
 }
 
 impl SeekCurve {
+    /// Whether no longer way takes less time than a shorter one, as far as the curve says it (rounding aside).
+    pub(crate) fn ascends(&self) -> bool {
+        let rises = |points: &[(u64, SimTime)]| points.is_sorted_by_key(|p| p.1);
+        match self {
+            Self::Constant(_) | Self::Sqrt { .. } => true,
+            Self::ThreePoint { single, average, full_stroke, .. } => {
+                single <= average && average <= full_stroke
+            }
+            Self::Table(points) => rises(points),
+            Self::Directed { rising, falling } => rises(rising) && rises(falling),
+            Self::Nearest { .. } => false,
+        }
+    }
+
     /// Whether the line beyond the last row falls to nothing within `farthest`, though that row takes time.
     pub(crate) fn ends_in_nothing(&self, farthest: u64) -> bool {
         let beyond = |points: &[(u64, SimTime)]| {
