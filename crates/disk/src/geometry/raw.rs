@@ -58,20 +58,28 @@ impl Geometry {
     }
 
     /// The blocks around one whose sectors follow each other.
-    #[inline(never)]
     pub(crate) fn even(&self, pba: Pba) -> Even {
+        let mut even = Even::default();
+        self.even_around(pba, &mut even);
+        even
+    }
+
+    /// The same, written to where it stays: who reads a copy right after it was put together waits for that.
+    #[inline(never)]
+    pub(crate) fn even_around(&self, pba: Pba, even: &mut Even) {
         let (around, skipped) = self.slips.around(pba.0);
-        let mut blocks = around.start..around.end.min(self.blocks);
+        (even.blocks, even.shift) = (around.start..around.end.min(self.blocks), skipped);
         match self.remaps.binary_search_by_key(&pba.0, |r| r.0) {
-            Ok(i) => Even { blocks: pba.0..pba.0 + 1, shift: self.remaps[i].1.wrapping_sub(pba.0) },
+            Ok(i) => {
+                (even.blocks, even.shift) = (pba.0..pba.0 + 1, self.remaps[i].1.wrapping_sub(pba.0));
+            }
             Err(i) => {
                 if i > 0 {
-                    blocks.start = blocks.start.max(self.remaps[i - 1].0 + 1);
+                    even.blocks.start = even.blocks.start.max(self.remaps[i - 1].0 + 1);
                 }
                 if let Some(next) = self.remaps.get(i) {
-                    blocks.end = blocks.end.min(next.0);
+                    even.blocks.end = even.blocks.end.min(next.0);
                 }
-                Even { blocks, shift: skipped }
             }
         }
     }

@@ -179,6 +179,13 @@ impl ZoneRun {
         self.sectors.div(sector * REVOLUTION)
     }
 
+    /// The last sector that begins at an angle or before it, counted on beyond the track's end; the angle is one of a few revolutions.
+    #[inline]
+    pub(crate) fn last_edge(&self, angle: u64) -> u64 {
+        // Sector `n` begins at `n * REVOLUTION / sectors`, rounded down.
+        ((angle + 1) * self.sectors.divisor() - 1) / REVOLUTION
+    }
+
     /// The angle of any number of sectors.
     pub(crate) fn sectors_angle(&self, sectors: u64) -> u64 {
         let (turns, sector) = self.sectors.div_rem_wide(sectors);

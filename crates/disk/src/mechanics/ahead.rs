@@ -55,42 +55,53 @@ impl Mechanics {
         until: SimTime,
     ) -> (Blocks, SimTime) {
         match self.run_on(start, pba, most, until) {
-            Some(end) => (most, end),
+            Some(read) => read,
             None => self.read_some(start, pba, most, until),
         }
     }
 
-    /// Reads all of some blocks with which the last transfer goes on, where they lie on its track, which is the one that was noted, and
-    /// have passed at `until`: so reading ahead mostly ends. Answers when; `None`: nothing was done.
+    /// The same of blocks with which the last transfer goes on, where they lie on its track, which is the one that was noted: so reading
+    /// ahead mostly goes. `None`: nothing was done.
     #[inline(always)]
-    fn run_on(&mut self, start: SimTime, pba: Pba, blocks: Blocks, until: SimTime) -> Option<SimTime> {
+    fn run_on(
+        &mut self,
+        start: SimTime,
+        pba: Pba,
+        most: Blocks,
+        until: SimTime,
+    ) -> Option<(Blocks, SimTime)> {
         let (track, at) = &self.noted;
         let seg = &self.geometry.zone_runs()[at.zone_run];
         if self.model != Model::Full
             || !self.head.goes_on(start, pba.0)
             || track.track != self.head.track.0
-            || !self.even.has(pba, blocks.0)
+            || !self.even.has(pba, most.0)
         {
             return None;
         }
         let sector = self.even.raw(pba).wrapping_sub(at.raw - at.sector);
-        let end_sector = sector.wrapping_add(blocks.0);
+        let end_sector = sector.wrapping_add(most.0);
         if sector > end_sector || end_sector > seg.usable.divisor() {
             return None;
         }
-        let (from, to) = (seg.sector_angle(sector), seg.sector_angle(end_sector));
-        let (begin, angle) = (wrapped(at.start + from, REVOLUTION), wrapped(at.start + to, REVOLUTION));
+        let from = seg.sector_angle(sector);
+        let begin = wrapped(at.start + from, REVOLUTION);
         let late = turn(self.head.angle, self.angle(start));
         let wait = turn(self.head.angle, begin) as i64 - late as i64;
-        let end = start.0 + self.per_rpm.div_ceil((wait + (to - from) as i64).max(0) as u64);
-        if end > until.0 {
-            return None;
+        // So much angle has passed by then, as far as it matters, and so the last edge of a sector.
+        let passed = (until.since(start).0.min(3 * self.revolution) * self.rpm) as i64 - wait;
+        let edge = seg.last_edge((from as i64 + passed).max(0) as u64);
+        let done = edge.clamp(sector, end_sector) - sector;
+        if done == 0 {
+            return Some((Blocks::ZERO, start));
         }
+        let to = seg.sector_angle(sector + done);
+        let end = SimTime(start.0 + self.per_rpm.div_ceil((wait + (to - from) as i64).max(0) as u64));
         self.last = (start.0, Positioning { overhead: 0, arrive: start.0, wait });
         self.began = Target { pba: pba.0, angle: begin, ..*track };
-        self.head.angle = angle;
-        self.head.ended(pba + blocks, SimTime(end));
-        Some(SimTime(end))
+        self.head.angle = wrapped(at.start + to, REVOLUTION);
+        self.head.ended(pba + Blocks(done), end);
+        Some((Blocks(done), end))
     }
 
     /// As [`read_until`](Self::read_until), wherever the blocks lie.

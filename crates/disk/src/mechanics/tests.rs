@@ -142,7 +142,7 @@ proptest! {
     #[test]
     fn a_transfer_goes_on_as_it_would_without_a_short_way(
         spec in any_spec(), mech in any_mechanics(), pba in 0u64..3000, first in 1u64..30, most in 1u64..30,
-        until in 0u64..30_000_000, looked in proptest::option::of(0u64..3000)
+        until in 0u64..30_000_000, looked in proptest::option::of(0u64..3000), edge in proptest::option::of((1u64..30, 0u64..3))
     ) {
         let g = Arc::new(Geometry::new(spec).unwrap());
         let blocks = g.blocks().0;
@@ -157,7 +157,12 @@ proptest! {
         if let Some(other) = looked {
             short.look_at(Pba(other % blocks));
         }
-        let (next, until) = (Pba(pba) + first, end + SimTime(until));
+        // Some time, or right when a block has passed, or a nanosecond before or after that.
+        let (next, mut until) = (Pba(pba) + first, end + SimTime(until));
+        if let Some((n, apart)) = edge {
+            let passed = long.preview(end, Dir::Read, next, Blocks(n.min(most.0))).1;
+            until = SimTime((passed.0 + apart).saturating_sub(1).max(end.0));
+        }
         prop_assert_eq!(short.read_until(end, next, most, until), long.read_some(end, next, most, until));
         prop_assert_eq!((short.head, short.began, short.phases()), (long.head, long.began, long.phases()));
     }

@@ -115,7 +115,7 @@ impl Mechanics {
     #[inline(always)]
     fn raw(&mut self, pba: Pba) -> u64 {
         if !self.even.has(pba, 1) {
-            self.even = self.geometry.even(pba);
+            self.geometry.even_around(pba, &mut self.even);
         }
         self.even.raw(pba)
     }

@@ -16,11 +16,18 @@ pub(crate) struct Track {
 
 impl Track {
     /// The track that holds a block; that of the last one where `lba` is beyond the end.
-    #[inline(never)]
     pub(crate) fn of(m: &Mechanics, lba: u64) -> Self {
+        let mut track = Self::default();
+        track.move_to(lba, m);
+        track
+    }
+
+    /// The same, written to where it stays: who reads a copy right after it was put together waits for that.
+    #[inline(never)]
+    fn move_to(&mut self, lba: u64, m: &Mechanics) {
         let end = m.geometry().blocks().0;
         let (blocks, block) = m.track_with(Pba(lba.min(end - 1)));
-        Self { start: blocks.start, end: blocks.end, block }
+        (self.start, self.end, self.block) = (blocks.start, blocks.end, block);
     }
 }
 
@@ -68,7 +75,7 @@ impl AtMedium {
     #[inline(always)]
     pub(super) fn track(&mut self, lba: u64, m: &Mechanics) -> &Track {
         if !(self.track.start..self.track.end).contains(&lba) {
-            self.track = Track::of(m, lba);
+            self.track.move_to(lba, m);
         }
         &self.track
     }
