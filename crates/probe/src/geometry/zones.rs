@@ -145,7 +145,8 @@ impl Finder {
         if self.jumps.0.is_empty() {
             return Ok(None);
         }
-        let found = exact(dial, at + length, window, length as f64, &self.jumps)?;
+        // Of tracks that are shorter than the window it may be one that lies before.
+        let found = exact(dial, at + length, window, length as f64, &self.jumps)?.filter(|lba| *lba > at);
         Ok(found.zip(self.jumps.0.first()).map(|(lba, &jump)| Boundary { lba, jump }))
     }
 

@@ -346,4 +346,61 @@ mod tests {
         assert_eq!(pausing.order(&mut dial, [a, b], 1.7).unwrap(), Some(Order::Oldest));
         assert_eq!(pausing.order(&mut dial, [a, b], 2.1).unwrap(), None, "both are home");
     }
+
+    const BAND: u64 = 520;
+
+    /// What is found of bands of 520 blocks of a drive that begins to clean after a second, up to `late` ms later, and then takes 20 ms for
+    /// each band and as much of half a second as lies behind the first piece in it; and what cleaning a piece costs, in revolutions.
+    fn in_bands(late: u64, start: u64) -> (Option<BandSize>, f64) {
+        let (mut cached, mut quiet_since, mut rng) =
+            (Vec::<u64>::new(), 0, smrlab_units::rng::Rng::new(start));
+        let mut target = Fake::new(100 * BAND, move |dir, lba, _, mut now| {
+            let mut at = quiet_since + 1_000_000_000 + rng.below(1_000_000 * late + 1);
+            while let Some(first) = cached.first().filter(|_| at < now).map(|lba| lba / BAND) {
+                let behind = cached.iter().filter(|c| *c / BAND == first).map(|c| BAND - c % BAND).max();
+                at += 20_000_000 + 500_000_000 * behind.unwrap_or(0) / BAND;
+                cached.retain(|c| c / BAND != first);
+                // It is waited for.
+                now = now.max(at);
+            }
+            let end = match dir {
+                smrlab_units::Dir::Write => {
+                    cached.retain(|c| *c != lba);
+                    cached.push(lba);
+                    now + 1000
+                }
+                smrlab_units::Dir::Read => {
+                    passes(lba as f64 / 1000.0 + if cached.contains(&lba) { 0.4 } else { 0.0 }, now)
+                }
+            };
+            quiet_since = end;
+            end
+        });
+        let mut quiet = Quiet;
+        let mut dial = Dial::new(&mut target, &mut quiet);
+        dial.set_period(TURN as f64, 0.0);
+        let idle = Idle { after_s: 1.0, band_s: 0.3, piece: 0, order: None };
+        let pausing = Pausing { slack: 0.02, rest: 10.0, idle };
+        let view = View::new(&dial, None);
+        let cost = pausing.cost(&mut dial, start).unwrap().unwrap().0;
+        (pausing.band(&mut dial, start, view).unwrap(), cost)
+    }
+
+    /// Wherever in a band the search begins: with a piece whose band is rewritten as a whole, or only what little lies behind it. There
+    /// a drive that begins a little later now and then is waited for by a share of what bands take, not of what this piece takes.
+    #[test]
+    fn bands_are_found_from_every_place_in_one() {
+        for late in [0, 8] {
+            for start in [0, 8, 104, 256, 400, 480, 496, 504] {
+                let (found, cost) = in_bands(late, 5 * BAND + start);
+                let seen = found.map(|b| (b.blocks, b.end, b.spread));
+                assert_eq!(seen, Some((BAND, 7 * BAND, 8.0)), "{late} ms, from {start} on");
+                // The second band from its second piece on; a read that waits for four turns at most is not seen to.
+                let took = found.map_or(0.0, |b| b.rewrite_s);
+                assert!((0.465..0.535).contains(&took), "{late} ms, from {start} on: {took} s");
+                let truth = 2.0 + 50.0 * (BAND - start) as f64 / BAND as f64;
+                assert!((-2.5..4.5).contains(&(truth - cost)), "{late} ms: {cost} turns for {truth}");
+            }
+        }
+    }
 }

@@ -194,6 +194,35 @@ mod tests {
         }
     }
 
+    /// A name that leads nowhere is a wrong one, as a folder is; what cannot be looked at is the host's fault.
+    #[test]
+    fn what_is_no_file_is_said() {
+        let said = |path: &Path| DirectFile::open(path, false, true).map(|_| ()).unwrap_err();
+        let folder = std::env::temp_dir();
+        let e = said(&folder.join("smrlab-no-such-file"));
+        assert!(e.what.contains("smrlab-no-such-file: No such file") && !e.gone, "{e}");
+        let e = said(&folder);
+        assert!(e.what.ends_with("neither a block device nor a file") && !e.gone, "{e}");
+        let e = said(Path::new("/dev/null"));
+        assert!(e.what == "/dev/null: neither a block device nor a file" && !e.gone, "{e}");
+        let file = folder.join(format!("smrlab-direct-below-{}", std::process::id()));
+        std::fs::write(&file, [1; 512]).unwrap();
+        let e = said(&file.join("x"));
+        assert!(e.what.contains("Not a directory") && e.gone, "{e}");
+        std::fs::remove_file(file).unwrap();
+    }
+
+    /// One that is opened to be read is not written, whoever may; what a device says of a byte is told with the byte.
+    #[test]
+    fn a_file_that_is_read_is_not_written() {
+        let Some((mut file, path)) = opened("read", false) else { return };
+        let e = file.access(Dir::Write, Lba(16), Blocks(8)).unwrap_err();
+        assert!(e.what.contains("at byte 8192: Bad file descriptor") && e.gone, "{e}");
+        assert!(std::fs::read(&path).unwrap().iter().all(|b| *b == 7));
+        assert_eq!((file.finish(), file.place.as_str()), (None, path.to_str().unwrap()));
+        std::fs::remove_file(path).unwrap();
+    }
+
     /// Whole pages are written, with zeroes, and nothing beside them; a file that became shorter is gone where it was.
     #[test]
     fn a_file_is_read_and_written_past_the_cache() {

@@ -1,11 +1,11 @@
 //! Extractions of simulated drives against the truth.
 
 #[path = "support/made.rs"]
-mod made;
+pub(crate) mod made;
 #[path = "support/record.rs"]
-mod record;
+pub(crate) mod record;
 #[path = "support/truth.rs"]
-mod truth;
+pub(crate) mod truth;
 
 use made::{ZONES, layouts, made};
 use smrlab_disk::geometry::Layout;

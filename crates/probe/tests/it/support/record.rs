@@ -24,7 +24,7 @@ fn curve(of: &[(u64, f64)]) -> String {
 }
 
 /// An extraction in a line.
-fn said(e: &Extraction) -> String {
+pub(crate) fn said(e: &Extraction) -> String {
     let mut parts = vec![e.rpm.map(measured).unwrap_or_default()];
     let sum = |f: &dyn Fn(usize) -> f64| number((0..e.zones.len()).map(f).sum());
     let (exact, jump) = (sum(&|i| e.zones[i].sectors_exact), sum(&|i| e.zones[i].jump));
