@@ -232,7 +232,7 @@ impl Finder {
             return Ok((tracks, end));
         }
         let window = slip_window(1);
-        let next = exact(dial, good.1 + s.usable, window, s.sectors, &self.jumps)?;
+        let next = exact(dial, good.1 + s.usable, window, s.sectors, &self.jumps)?.filter(|b| *b > good.1);
         Ok((tracks, next.unwrap_or(good.1 + s.usable).min(end)))
     }
 
@@ -254,7 +254,7 @@ impl Finder {
             return Ok(Some(at));
         }
         let next = exact(dial, at + s.usable, slip_window(1), s.sectors, &self.jumps)?;
-        Ok(next.filter(|b| *b <= at + s.usable).map(|_| at))
+        Ok(next.filter(|b| (at + 1..=at + s.usable).contains(b)).map(|_| at))
     }
 }
 

@@ -59,6 +59,13 @@ impl DirectFile {
         if !device && !meta.is_file() {
             return Err(refuse("neither a block device nor a file".to_owned(), false));
         }
+        Self::open_as(path, write, keep_cache, device)
+    }
+
+    /// The same of what is known to be a device, or a file.
+    fn open_as(path: &Path, write: bool, keep_cache: bool, device: bool) -> Result<Self, TargetError> {
+        let place = path.display().to_string();
+        let refuse = |what: String, gone| TargetError { what: format!("{place}: {what}"), gone };
         let exclusive = if device { libc::O_EXCL } else { 0 };
         let mut file = OpenOptions::new()
             .read(true)
@@ -210,6 +217,20 @@ mod tests {
         let e = said(&file.join("x"));
         assert!(e.what.contains("Not a directory") && e.gone, "{e}");
         std::fs::remove_file(file).unwrap();
+    }
+
+    /// What is a device is asked for its zones and its own caches; a file that passes for one takes no such commands.
+    #[test]
+    fn a_device_is_asked_for_its_own_cache() {
+        let Some((_, path)) = opened("device", false) else { return };
+        for (keep, says) in
+            [(false, "the device has no commands for it"), (true, "left as it is, as asked for")]
+        {
+            let mut device = DirectFile::open_as(&path, false, keep, true).unwrap();
+            assert!(device.own_cache().contains(says), "{}", device.own_cache());
+            assert_eq!((device.zone(), device.finish(), device.blocks()), (None, None, Blocks(2048)));
+        }
+        std::fs::remove_file(path).unwrap();
     }
 
     /// One that is opened to be read is not written, whoever may; what a device says of a byte is told with the byte.

@@ -12,7 +12,7 @@ mod odd;
 
 use crate::geometry::{record, truth};
 use log::{Log, Noted, Watcher, sum_of};
-use odd::{odd, seamless};
+use odd::{buffered, odd, seamless};
 use smrlab_disk::DriveModel;
 use smrlab_drive::{Drive, DriveSetup};
 use smrlab_probe::fit::{EqualTracks, Paper, change_points, dig, from_dig, from_extraction};
@@ -42,6 +42,9 @@ impl Host {
     }
 }
 
+/// Checks of who watches after which a measurement is stopped, and not gone on with.
+const LONG: u64 = 300_000;
+
 /// Extracts a drive, in sittings of so many requests where there are several.
 fn extracted(name: &str, m: &DriveModel, host: Host, options: ExtractOptions, sitting: u64, seed: u64) {
     let log = Log::new();
@@ -54,7 +57,7 @@ fn extracted(name: &str, m: &DriveModel, host: Host, options: ExtractOptions, si
             Ok(()) => "done".to_owned(),
             Err(e) => e.to_string(),
         };
-        if end != "interrupted" {
+        if end != "interrupted" || sitting >= LONG {
             break;
         }
     }
@@ -67,43 +70,61 @@ fn extracted(name: &str, m: &DriveModel, host: Host, options: ExtractOptions, si
     hold(&what, &format!("{end}; {wrong} wrong; {}; {json}; {}; {file}", record::said(&out), log.said()));
 }
 
-fn odd_ones(seeds: std::ops::Range<u64>, host: Host) {
+fn drawn(name: &str, seeds: std::ops::Range<u64>, of: impl Fn(u64) -> Option<DriveModel>, host: Host) {
     for seed in seeds {
-        let Some(m) = odd(seed) else { continue };
+        let Some(m) = of(seed) else { continue };
         let options = ExtractOptions { destroy: seed % 3 == 0, zones_only: seed % 7 == 3 };
-        let sitting = if seed % 4 == 1 { 2500 } else { 1 << 20 };
-        extracted(&format!("odd-{seed}"), &m, host, options, sitting, seed);
+        let sitting = if seed % 4 == 1 { 2500 } else { LONG };
+        extracted(&format!("{name}-{seed}"), &m, host, options, sitting, seed);
     }
 }
 
 #[test]
 fn odd_drives_at_once() {
-    odd_ones(0..24, Host { ns: 0, spikes: false });
+    drawn("odd", 0..24, odd, Host { ns: 0, spikes: false });
 }
 
 /// Around the noise from which on the probe counts a host as noisy.
 #[test]
 fn odd_drives_a_little_late() {
-    odd_ones(24..36, Host { ns: 400, spikes: false });
-    odd_ones(36..48, Host { ns: 1500, spikes: false });
+    drawn("odd", 24..36, odd, Host { ns: 400, spikes: false });
+    drawn("odd", 36..48, odd, Host { ns: 1500, spikes: false });
 }
 
 #[test]
 fn odd_drives_late() {
-    odd_ones(48..60, Host { ns: 20_000, spikes: false });
+    drawn("odd", 48..60, odd, Host { ns: 20_000, spikes: false });
 }
 
 #[test]
 fn odd_drives_much_too_late() {
-    odd_ones(60..72, Host { ns: 10_000, spikes: true });
-    odd_ones(72..84, Host { ns: 100_000, spikes: true });
+    drawn("odd", 60..72, odd, Host { ns: 10_000, spikes: true });
+    drawn("odd", 72..84, odd, Host { ns: 100_000, spikes: true });
+}
+
+#[test]
+fn more_odd_drives() {
+    drawn("odd", 84..108, odd, Host { ns: 0, spikes: false });
+    drawn("odd", 108..120, odd, Host { ns: 900, spikes: false });
+    drawn("odd", 120..132, odd, Host { ns: 40_000, spikes: true });
+}
+
+#[test]
+fn buffered_drives_at_once() {
+    drawn("buffered", 0..12, buffered, Host { ns: 0, spikes: false });
+}
+
+#[test]
+fn buffered_drives_late() {
+    drawn("buffered", 12..18, buffered, Host { ns: 1200, spikes: false });
+    drawn("buffered", 18..24, buffered, Host { ns: 30_000, spikes: true });
 }
 
 fn seamless_ones(seeds: std::ops::Range<u64>, host: Host) {
     for seed in seeds {
         let Some(m) = seamless(seed) else { continue };
         let options = ExtractOptions { destroy: false, zones_only: seed % 3 > 0 };
-        let sitting = if seed % 3 == 1 { 3000 } else { 1 << 20 };
+        let sitting = if seed % 3 == 1 { 3000 } else { LONG };
         extracted(&format!("seamless-{seed}"), &m, host, options, sitting, seed);
     }
 }
@@ -119,10 +140,12 @@ fn seamless_drives_late() {
     seamless_ones(15..21, Host { ns: 30_000, spikes: true });
 }
 
-/// The drive of a preset with a layer, all of its space written before.
+/// The drive of a preset with a layer, all of its space written before, and with its own cache where it has one.
 fn layered(drive: &str, layer: &str) -> SimTarget {
-    let built = smrlab_stl::build(layer, &BuildContext::new(Arc::new(truth::model(drive))))
-        .unwrap_or_else(|e| panic!("{layer}: {e}"));
+    let model = Arc::new(truth::model(drive));
+    let controller = model.spec().controller;
+    let built =
+        smrlab_stl::build(layer, &BuildContext::new(model)).unwrap_or_else(|e| panic!("{layer}: {e}"));
     let mechanics = built.drive.mechanics(None).unwrap();
     let mut drive = Drive::new(built.layer, mechanics, DriveSetup::default());
     let blocks = drive.layer().host_blocks().0;
@@ -130,7 +153,7 @@ fn layered(drive: &str, layer: &str) -> SimTarget {
         let n = (blocks - lba).min(1 << 16);
         drive.instantly(&HostRequest::new(HostOp::Write, Lba(lba), Blocks(n)));
     }
-    SimTarget::new(drive)
+    SimTarget::new(drive.behind(controller))
 }
 
 /// Finds out what kind of drive it is, in sittings of so many requests where there are several.
@@ -145,7 +168,7 @@ fn identified(name: &str, target: impl TimedTarget, host: Host, sitting: u64) {
             Ok(()) => "done".to_owned(),
             Err(e) => e.to_string(),
         };
-        if end != "interrupted" {
+        if end != "interrupted" || sitting >= LONG {
             break;
         }
     }
@@ -173,7 +196,7 @@ const HOSTS: [Host; 3] =
 
 fn kinds(layers: &[&str], host: Host) {
     for layer in layers {
-        identified(layer, layered(DRIVE, layer), host, 1 << 24);
+        identified(layer, layered(DRIVE, layer), host, 1 << 23);
     }
 }
 
@@ -207,7 +230,18 @@ fn drives_with_caches_much_too_late() {
 fn drives_the_other_way_round() {
     for layer in [IN_PLACE[2], IN_PLACE[5], ELSEWHERE[1], ELSEWHERE[4]] {
         let turned = Mirrored(layered(DRIVE, layer));
-        identified(&format!("{layer} turned"), turned, Host { ns: 2000, spikes: false }, 1 << 24);
+        identified(&format!("{layer} turned"), turned, Host { ns: 2000, spikes: false }, 1 << 23);
+    }
+}
+
+/// Repeated reads of these are answered by a cache of their own, one of which takes writes, too.
+#[test]
+fn drives_with_buffers() {
+    for (cache, host) in [("on", HOSTS[0]), ("on,write_cache=off", HOSTS[1])] {
+        for layer in [IN_PLACE[0], IN_PLACE[2], ELSEWHERE[1], ELSEWHERE[4]] {
+            let drive = layered(&format!("{DRIVE},cache={cache}"), layer);
+            identified(&format!("{layer} cache={cache}"), drive, host, 2 * LONG);
+        }
     }
 }
 

@@ -20,16 +20,39 @@ pub(crate) fn odd(seed: u64) -> Option<DriveModel> {
     mechanics(&mut spec, &mut rng);
     spec.controller = None;
     if rng.one_in(3) {
-        let mut controller = model("modern-7200,cache=on").spec().controller?;
-        let b = &mut controller.buffer;
-        (b.segments, b.segment_blocks, b.write_segments) = (any(&mut rng, &[2, 5, 16]), 256, 1);
-        b.read_ahead =
-            any(&mut rng, &[ReadAhead::Off, ReadAhead::Track, ReadAhead::Segment, ReadAhead::TwoTracks]);
-        b.read_ahead_blocks = if b.read_ahead == ReadAhead::Off { 0 } else { any(&mut rng, &[10, 100, 200]) };
-        b.passing = rng.one_in(4);
-        spec.controller = Some(controller);
+        buffer(&mut spec, &mut rng);
     }
     DriveModel::new(spec, Vec::new()).ok()
+}
+
+/// One with a buffer that is small beside it.
+pub(crate) fn buffered(seed: u64) -> Option<DriveModel> {
+    let mut rng = Rng::new(seed);
+    let mut spec = model("modern-7200").spec().clone();
+    spec.name = format!("buffered-{seed}");
+    geometry(&mut spec, &mut rng);
+    let g = &mut spec.geometry;
+    g.zones.truncate(3);
+    for zone in &mut g.zones {
+        zone.cylinders = zone.cylinders.max(100) * any(&mut rng, &[1, 3, 10]);
+        zone.sectors += any(&mut rng, &[100, 600, 2000]);
+    }
+    mechanics(&mut spec, &mut rng);
+    buffer(&mut spec, &mut rng);
+    DriveModel::new(spec, Vec::new()).ok()
+}
+
+fn buffer(spec: &mut DriveSpec, rng: &mut Rng) {
+    let mut controller = model("modern-7200,cache=on").spec().controller;
+    if let Some(controller) = &mut controller {
+        let b = &mut controller.buffer;
+        (b.segments, b.segment_blocks, b.write_segments) = (any(rng, &[2, 5, 16, 40]), 256, 1);
+        b.read_ahead =
+            any(rng, &[ReadAhead::Off, ReadAhead::Track, ReadAhead::Segment, ReadAhead::TwoTracks]);
+        b.read_ahead_blocks = if b.read_ahead == ReadAhead::Off { 0 } else { any(rng, &[10, 100, 200]) };
+        b.passing = rng.one_in(4);
+    }
+    spec.controller = controller;
 }
 
 fn geometry(spec: &mut DriveSpec, rng: &mut Rng) {
