@@ -407,4 +407,21 @@ mod tests {
         };
         assert_eq!([of(48, 2), of(0, 0), of(u64::MAX, 2)], [false, false, true]);
     }
+
+    /// As long as some reads are too fast other places are read: at odd shares of the drive, in each round an eighth of the way to the next.
+    #[test]
+    fn each_round_of_reads_is_elsewhere() {
+        let mut reads = 0;
+        let mut target = Fake::new(48 << 10, |_, _, _, now| {
+            reads += 1;
+            now + if reads % 3 == 0 { 50_000 } else { 5_000_000 }
+        });
+        plausible(&mut Dial::new(&mut target, &mut Quiet)).unwrap();
+        let read: Vec<u64> = target.asked.iter().map(|a| a.1).collect();
+        let mut each: Vec<Vec<u64>> = read.chunks(24).map(<[u64]>::to_vec).collect();
+        each.iter_mut().for_each(|round| round.sort_unstable());
+        let places = |round: u64| (0..24).map(|i| (2 * i + 1) * 1024 + 128 * round).collect::<Vec<_>>();
+        assert_eq!(each, (0..8).map(places).collect::<Vec<_>>());
+        assert!(read.windows(2).all(|w| w[0].abs_diff(w[1]) > 8 << 10), "far from each other: {read:?}");
+    }
 }

@@ -40,6 +40,9 @@ pub(super) fn sectors_near(dial: &mut Dial<'_>, lba: u64) -> Result<f64> {
                 return Ok(step as f64 / at);
             }
             if at > 0.15 && step > 1 {
+                if from + step + step / 2 >= blocks {
+                    break;
+                }
                 // One step of half the length keeps within half a revolution.
                 let third = dial.between(from, from + step + step / 2, repeats)?;
                 if wrap(third - 1.5 * at).abs() < slack {

@@ -402,6 +402,46 @@ mod tests {
         }
     }
 
+    /// Zones of any tracks, of a few blocks each and of one: what is found is the drive, from its first block to its last, a zone behind the
+    /// other, or it is said that it does not show.
+    #[test]
+    fn zones_are_the_drive_whatever_its_tracks_are() {
+        let (mut rng, mut found) = (smrlab_units::rng::Rng::new(3), 0);
+        for round in 0..600 {
+            let skew = rng.below(40) as f64 / 40.0;
+            let kinds: Vec<(u64, u64)> =
+                (0..1 + rng.below(3)).map(|_| (1 + rng.below(40), 1 + rng.below(20))).collect();
+            let tracks: Vec<u64> = kinds.iter().flat_map(|&(n, usable)| vec![usable; n as usize]).collect();
+            let mut angles = Vec::new();
+            for (n, &usable) in tracks.iter().enumerate() {
+                angles.extend((1..=usable).map(|i| n as f64 * skew + i as f64 / usable as f64));
+            }
+            let blocks = angles.len() as u64;
+            let mut target = Fake::new(blocks, |_, lba, n, now| passes(angles[(lba + n - 1) as usize], now));
+            let mut quiet = Quiet;
+            let mut dial = Dial::new(&mut target, &mut quiet);
+            dial.set_period(TURN as f64, if round % 3 == 0 { 2e-4 * TURN as f64 } else { 0.0 });
+            let Ok(mut finder) = Finder::new(&mut dial, &[], false) else { continue };
+            let mut looks = 0;
+            let end = loop {
+                looks += 1;
+                assert!(looks <= blocks + 1, "{kinds:?} {skew}: it comes to an end");
+                match finder.next(&mut dial) {
+                    Ok(true) => {}
+                    end => break end,
+                }
+            };
+            let mut at = 0;
+            for zone in finder.zones() {
+                assert!(zone.first_lba == at && zone.blocks > 0, "{kinds:?} {skew}: {zone:?}");
+                at = zone.end();
+            }
+            found += u32::from(end.is_ok());
+            assert!(end.is_err() || at == blocks, "{kinds:?} {skew}: {at} of {blocks}");
+        }
+        assert!(found > 100, "{found}");
+    }
+
     #[test]
     fn a_zone_that_goes_on_is_one() {
         let mut finder =

@@ -415,6 +415,27 @@ mod tests {
         }
     }
 
+    /// Where hardly a write stalls nothing is told: twice as many are tried as there are in so many stalls, of either size.
+    #[test]
+    fn a_cache_that_does_not_stall_says_nothing() {
+        for stalls in [&[][..], &[17], &[17, 9000]] {
+            let mut n = 0;
+            let mut target = Fake::new(1 << 20, move |_, _, _, now| {
+                n += 1;
+                now + if stalls.contains(&n) { 100_000_000 } else { 1_000_000 }
+            });
+            let (places, mut seen) = (nowhere(), Vec::new());
+            let mut state = Filling { usual: 1e6, ..Filling::default() };
+            let mut fill = Fill::new(1 << 20, &places, &mut state);
+            let found =
+                fill.limit_by_count(&mut Dial::new(&mut target, &mut Quiet), 1000, &mut seen).unwrap();
+            assert_eq!((found.is_some(), seen.len()), (stalls.len() == 2, stalls.len() / 2), "{stalls:?}");
+            assert_eq!(target.asked.len(), 2 * 8000, "{stalls:?}");
+            let sizes = [8, 64].map(|size| target.asked.iter().filter(|a| a.2 == size).count());
+            assert_eq!(sizes, [8000; 2], "{stalls:?}");
+        }
+    }
+
     /// A mean is over the writes that were asked for, over fewer where these take too long, over one at least.
     #[test]
     fn a_mean_ends_where_writes_take_too_long() {

@@ -294,6 +294,41 @@ mod tests {
         }
     }
 
+    /// Every state of the three bits: what is on is switched off, at once or, where the others are fixed, the write cache alone; where nothing
+    /// is on nothing is told to the disk.
+    #[test]
+    fn a_caching_page_in_every_state() {
+        for state in 0..8u8 {
+            for fixed in [[0, 0], [0x01, 0x20], [0xff, 0xff]] {
+                let mut page = page();
+                (page[2], page[12]) = (state & 1 | (state & 4), (state & 2) << 4);
+                let on: Vec<&str> =
+                    BITS.iter().filter(|b| (page[b.byte] & b.mask != 0) == b.on).map(|b| b.name).collect();
+                let cache = on.last().copied() == Some("write cache");
+                let reads = on.len() > usize::from(cache);
+                let told = RefCell::new(Vec::new());
+                let fake = Fake { page: Some(page.clone()), fixed, told: Some(&told), ..Fake::default() };
+                let caching = Caching::switch_off(fake, false);
+                let said = caching.said().to_owned();
+                drop(caching);
+                let off = match fixed {
+                    _ if on.is_empty() => "off already, or without a switch (MODE SELECT)".to_owned(),
+                    [0, 0] => format!("{} switched off", on.join(" and ")),
+                    [1, _] if cache => "write cache switched off".to_owned(),
+                    [1, _] => "off already, or without a switch (MODE SELECT)".to_owned(),
+                    _ if cache || !reads => "defeated by the pattern of accesses: the device".to_owned(),
+                    _ => "off already, or without a switch (MODE SELECT)".to_owned(),
+                };
+                assert!(said.starts_with(&off), "{state} {fixed:?}: {said}, not {off}");
+                assert_eq!(
+                    told.borrow().len(),
+                    if said.contains("switched") { 2 } else { 0 },
+                    "{state} {fixed:?}"
+                );
+            }
+        }
+    }
+
     /// A sentence with the command that mends it, both ways, and what is kept of the measurement says it too.
     #[test]
     fn what_cannot_be_put_back_is_said() {

@@ -43,6 +43,29 @@ fn the_time_until_the_head_is_there_is_found() {
     }
 }
 
+/// The same on a host of which two completions, one after the other, come most of a turn late: they pass for lost turns, of which the
+/// search makes sure.
+#[test]
+fn late_completions_do_not_shorten_a_way() {
+    for late in 3..45 {
+        let (mut last, mut n) = (0, 0u64);
+        let mut target = Fake::new(1 << 20, |_, lba, _, now| {
+            let way = if lba == last { 0 } else { TURN * 3 / 10 };
+            last = lba;
+            n += u64::from(lba == 5050);
+            let more = if lba == 5050 && [late, late + 1].contains(&n) { TURN * 9 / 10 } else { 0 };
+            passes(lba as f64 / 100.0, now + way) + n % 3 * TURN / 2000 + more
+        });
+        let mut quiet = Quiet;
+        let mut dial = Dial::new(&mut target, &mut quiet);
+        dial.set_period(TURN as f64, 0.001 * TURN as f64);
+        let spot = |lba| Spot { lba, sectors: 100.0 };
+        let access = Access { dir: Dir::Read, completions: 3 };
+        let found = access.least(&mut dial, spot(1000), spot(5050)).unwrap() / TURN as f64;
+        assert!((found - 0.29).abs() < 0.02, "{found} turns with two late ones from {late} on");
+    }
+}
+
 /// Each distance is measured once, the longest last; from one to the next the way is less than twice as long, but for the shortest.
 #[test]
 fn distances_go_up_to_the_longest() {
