@@ -207,7 +207,7 @@ pub struct Mechanics {
     read_late: u64,
     one_place: u32,
     head_switch: [u64; 2],
-    settle: u64,
+    settle: [u64; 2],
     rpm: u64,
     per_rpm: Reciprocal,
     /// In nanoseconds, rounded down.
@@ -255,7 +255,7 @@ impl Mechanics {
             read_late: spec.read_late.0,
             one_place: spec.one_place,
             head_switch: [spec.head_switch.0, spec.write_head_switch.unwrap_or(spec.head_switch).0],
-            settle: spec.write_settle.0,
+            settle: [0, spec.write_settle.0],
             rpm: u64::from(spec.rpm),
             per_rpm: Reciprocal::new(u64::from(spec.rpm)),
             revolution: REVOLUTION / u64::from(spec.rpm),
@@ -346,16 +346,21 @@ impl Mechanics {
     #[inline(always)]
     fn seek(&self, dir: Dir, t: &Target) -> u64 {
         let curve = &self.curves[dir as usize];
-        let mut seek = if self.blocks_distance {
+        let seek = if self.blocks_distance {
             curve.between(self.head.next.0, t.pba)
         } else {
             let place = |cylinder: u32| u64::from(cylinder.max(self.one_place));
             curve.between(place(self.head.cylinder), place(t.cylinder))
         };
-        if t.surface != self.head.surface {
-            seek = seek.max(self.head_switch[dir as usize]);
-        }
-        if seek > 0 && dir == Dir::Write { seek + self.settle } else { seek }
+        self.moved(dir, seek, t.surface != self.head.surface)
+    }
+
+    /// A seek with the switch to another surface at the same time, and settling where that takes any time.
+    #[inline(always)]
+    fn moved(&self, dir: Dir, seek: u64, surface_changes: bool) -> u64 {
+        let least = if surface_changes { self.head_switch[dir as usize] } else { 0 };
+        let seek = seek.max(least);
+        seek + if seek > 0 { self.settle[dir as usize] } else { 0 }
     }
 
     /// How long what passes the head is missed by a read that begins with `t`.
@@ -431,6 +436,8 @@ impl Mechanics {
             None if data.is_some() => self.aim_near(pba),
             None => self.aim_at(pba),
         };
+        // Noted before it has to be kept for the transfer, and so below: what was put together from parts is slow to copy.
+        self.began = target;
         let end = match self.model {
             Model::Instant => {
                 self.last = (start.0, Positioning { overhead: 0, arrive: start.0, wait: 0 });
@@ -452,7 +459,6 @@ impl Mechanics {
                         (data.since(SimTime(p.arrive)).0 * self.rpm).saturating_sub(p.wait.max(0) as u64);
                     p.wait += (missing.div_ceil(REVOLUTION) * REVOLUTION) as i64;
                 }
-                // Noted before it has to be kept for the transfer: put together from parts it is slow to copy.
                 self.last = (start.0, p);
                 let (units, place) = self.sweep_over(dir, &target, aim, pba, blocks);
                 place.leave(&mut self.head);
@@ -460,7 +466,6 @@ impl Mechanics {
             }
         };
         self.head.ended(pba + blocks, SimTime(end));
-        self.began = target;
         SimTime(end)
     }
 

@@ -1,7 +1,6 @@
 //! Seek curves: from a distance to a time.
 
 use smrlab_units::SimTime;
-use std::hint::select_unpredictable;
 
 /// How long a seek takes over a distance of at least one; no distance takes no time.
 #[derive(Clone, Debug, PartialEq)]
@@ -114,18 +113,23 @@ impl SeekCurve {
     }
 }
 
+/// See [`Curve::Piecewise`]; nanoseconds.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Part {
+    base: f64,
+    root: f64,
+    slope: f64,
+}
+
 /// A curve made ready for use: nanoseconds as reals, rounded to the nearest at the end. Only `+ - * sqrt` are used, so
 /// that results are the same on every machine.
 #[derive(Clone, Debug)]
 pub(crate) enum Curve {
     Constant(u64),
-    /// `base + slope * sqrt(d)` up to `knee`, then `base2 + slope2 * d`.
+    /// `base + root * sqrt(d) + slope * d`, as of the first up to `knee`, as of the second beyond it: one of `root` and `slope` is 0.
     Piecewise {
-        base: f64,
-        slope: f64,
         knee: u64,
-        base2: f64,
-        slope2: f64,
+        parts: [Part; 2],
     },
     Table(Lines),
     /// Rising and falling.
@@ -155,11 +159,11 @@ impl SeekCurve {
         match self {
             Self::Constant(t) => Curve::Constant(t.0),
             Self::Sqrt { base, span, full } => Curve::Piecewise {
-                base: ns(*base),
-                slope: ns(*span) / ((*full).max(1) as f64).sqrt(),
                 knee: u64::MAX,
-                base2: 0.0,
-                slope2: 0.0,
+                parts: [
+                    Part { base: ns(*base), root: ns(*span) / ((*full).max(1) as f64).sqrt(), slope: 0.0 },
+                    Part::default(),
+                ],
             },
             Self::ThreePoint { single, average, full_stroke, full } => {
                 let third = (*full / 3).max(2);
@@ -167,11 +171,11 @@ impl SeekCurve {
                 let rest = (*full).max(third + 1) - third;
                 let slope2 = (ns(*full_stroke) - ns(*average)) / rest as f64;
                 Curve::Piecewise {
-                    base: ns(*single) - slope,
-                    slope,
                     knee: third,
-                    base2: ns(*average) - slope2 * third as f64,
-                    slope2,
+                    parts: [
+                        Part { base: ns(*single) - slope, root: slope, slope: 0.0 },
+                        Part { base: ns(*average) - slope2 * third as f64, root: 0.0, slope: slope2 },
+                    ],
                 }
             }
             Self::Table(points) => Curve::Table(Lines::new(points)),
@@ -293,13 +297,14 @@ impl Curve {
     pub(crate) fn time(&self, distance: u64) -> u64 {
         let time = match self {
             Self::Constant(t) => *t,
-            Self::Piecewise { base, slope, knee, base2, slope2 } => {
+            Self::Piecewise { knee, parts } => {
+                // Which part of the curve it is cannot be predicted. Compilers make a jump of every choice between reals, so what is chosen
+                // are factors in memory.
+                let part = &parts[usize::from(distance > *knee)];
                 // Signed conversion is one instruction.
                 let d = distance as i64 as f64;
-                // Both branches of the curve, then a choice: which one it is cannot be predicted.
-                let (near, far) = (base + slope * d.sqrt(), base2 + slope2 * d);
                 // On a drive of few cylinders the square root may start below zero.
-                rounded(select_unpredictable(distance <= *knee, near, far).max(0.0))
+                rounded((part.base + part.root * d.sqrt() + part.slope * d).max(0.0))
             }
             Self::Table(lines) => lines.time(distance),
             Self::Directed(_) | Self::Nearest(_) => self.one_way(0, distance),
@@ -381,6 +386,26 @@ mod tests {
         let c = SeekCurve::Table(vec![(1, us(1)), (3, us(5)), (10_000, us(10_002))]).ready();
         assert_eq!((c.time(1), c.time(2), c.time(3)), (1000, 3000, 5000));
         assert_eq!((c.time(5000), c.time(10_001)), (5_002_000, 10_003_000));
+    }
+
+    /// A square root up to a third, a line beyond it, to the last bit, over drives of few cylinders and of many blocks.
+    #[test]
+    fn each_part_of_a_three_point_curve_has_the_time_of_its_formula() {
+        let mut rng = Rng::new(9);
+        let [single, average, full_stroke] = [us(1200), us(8123), us(16_077)];
+        for full in [600, 30_000, 90_001, 9 << 32] {
+            let curve = SeekCurve::ThreePoint { single, average, full_stroke, full }.ready();
+            let third = full / 3;
+            let slope = (ns(average) - ns(single)) / ((third as f64).sqrt() - 1.0);
+            let slope2 = (ns(full_stroke) - ns(average)) / (full - third) as f64;
+            for d in (0..2000).map(|_| 1 + rng.below(full)).chain([1, third, third + 1, full]) {
+                let at = d as f64;
+                let near = ns(single) - slope + slope * at.sqrt();
+                let far = ns(average) - slope2 * third as f64 + slope2 * at;
+                let time = if d <= third { near } else { far };
+                assert_eq!(curve.time(d), time.round_ties_even() as u64, "{d} of {full}");
+            }
+        }
     }
 
     /// From 8 at 4 down to 2 at 6: 0 at 6 2/3, and no time before the start beyond.

@@ -198,12 +198,7 @@ impl Mechanics {
     /// From a track of one cylinder to one of another within a transfer.
     pub(super) fn switch_time(&self, dir: Dir, (from, to): (u32, u32), surface_changes: bool) -> u64 {
         let to = if self.blocks_distance { from } else { to };
-        let t = self.curves[dir as usize].between(from.into(), to.into()).max(if surface_changes {
-            self.head_switch[dir as usize]
-        } else {
-            0
-        });
-        if t > 0 && dir == Dir::Write { t + self.settle } else { t }
+        self.moved(dir, self.curves[dir as usize].between(from.into(), to.into()), surface_changes)
     }
 
     pub(super) fn advance(&self, seg: &ZoneRun, dir: Dir) -> Advance {

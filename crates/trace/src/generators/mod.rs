@@ -39,6 +39,21 @@ pub trait Pattern: Send {
     fn lead(&self) -> SimTime {
         SimTime::ZERO
     }
+
+    /// Draws the next requests, at most `most`, behind those in `out`; `before` is when the last one arrived. One call for all of them,
+    /// so that each pattern's own [`next`](Self::next) is called where it is known.
+    fn draw(&mut self, common: &mut Common, before: &mut Option<SimTime>, out: &mut Batch, most: usize) {
+        out.push_all(most, || {
+            let d = self.next(common)?;
+            let arrival = match *before {
+                Some(before) => SimTime(before.0.saturating_add(d.gap.0)),
+                None => self.lead(),
+            };
+            *before = Some(arrival);
+            let (op, lba, blocks, fua) = (d.op, Lba(d.lba), d.blocks, d.fua);
+            Some(Record { arrival, op, lba, blocks, device: 0, stream: 0, fua })
+        });
+    }
 }
 
 /// What making a pattern gives.
@@ -110,7 +125,7 @@ pub fn open(item: &str, context: &OpenContext) -> Result<Box<dyn TraceSource>> {
     let common = Common::new(&values, context)?;
     let pattern = (generator.make)(&values, &common)?;
     let total = common.requests;
-    Ok(Box::new(Synth { pattern, common, left: total, total, now: SimTime::ZERO, started: false }))
+    Ok(Box::new(Synth { pattern, common, left: total, total, before: None }))
 }
 
 /// A pattern as a source. The first request arrives at 0, or behind its lead.
@@ -119,27 +134,18 @@ struct Synth {
     common: Common,
     left: u64,
     total: u64,
-    now: SimTime,
-    started: bool,
+    /// When the last request arrived.
+    before: Option<SimTime>,
 }
 
 impl TraceSource for Synth {
     fn next_batch(&mut self, out: &mut Batch) -> Result<bool> {
         out.clear();
-        let n = self.left.min(Batch::ROWS as u64);
-        for _ in 0..n {
-            let Some(d) = self.pattern.next(&mut self.common) else {
-                self.left = 0;
-                return Ok(!out.is_empty());
-            };
-            let gap = if self.started { d.gap } else { self.pattern.lead() };
-            self.now = SimTime(self.now.0.saturating_add(gap.0));
-            self.started = true;
-            let (lba, blocks) = (Lba(d.lba), d.blocks);
-            out.push(Record { arrival: self.now, op: d.op, lba, blocks, device: 0, stream: 0, fua: d.fua });
-        }
-        self.left -= n;
-        Ok(n > 0)
+        let most = self.left.min(Batch::ROWS as u64);
+        self.pattern.draw(&mut self.common, &mut self.before, out, most as usize);
+        let drawn = out.len() as u64;
+        self.left = if drawn < most { 0 } else { self.left - drawn };
+        Ok(drawn > 0)
     }
 
     fn progress(&self) -> Option<f64> {
