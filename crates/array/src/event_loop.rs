@@ -4,6 +4,7 @@
 //! are the ends of phases, turns on a shared bus, the deaths and replacements of members, and nothing else. Events at the same time come in the order
 //! in which they were found out, deaths first; decisions of schedulers come after all of them.
 
+mod agenda;
 mod bus;
 mod queued;
 mod serving;
@@ -15,12 +16,12 @@ use crate::locks::Table;
 use crate::member::Slot;
 use crate::tickets::Tickets;
 use crate::{Array, ArrayObserver, Job, Member, MemberId, MemberPlan, Phase, Ticket, Work};
+use agenda::Agenda;
 pub use bus::SharedBus;
 use bus::{Bus, Piece};
 use smrlab_stl::{HostRequest, Refusal};
 use smrlab_units::{HostOp, SimTime};
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::VecDeque;
 use works::{Missed, Running};
 
 /// What befalls members, and what they share.
@@ -53,7 +54,7 @@ pub struct Done {
     pub refusal: Option<Refusal>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Event {
     Failed(MemberId),
     Replaced(MemberId),
@@ -72,8 +73,7 @@ pub struct EventLoop {
     free: Vec<Ticket>,
     tickets: u32,
     table: Table,
-    events: BinaryHeap<Reverse<(SimTime, bool, u64, Event)>>,
-    seq: u64,
+    agenda: Agenda<Event>,
     ready: VecDeque<Ticket>,
     done: VecDeque<Done>,
     now: SimTime,
@@ -113,8 +113,7 @@ impl EventLoop {
             free: Vec::new(),
             tickets: 0,
             table: Table::default(),
-            events: BinaryHeap::new(),
-            seq: 0,
+            agenda: Agenda::default(),
             ready: VecDeque::new(),
             done: VecDeque::new(),
             now: SimTime::ZERO,
@@ -214,7 +213,7 @@ impl EventLoop {
         until: Option<SimTime>,
         watch: &mut O,
     ) -> Result<bool, O::Error> {
-        let due = self.events.peek().map(|e| e.0.0);
+        let due = self.agenda.next();
         if let Some((at, member)) = self.next_decision()
             && due.is_none_or(|d| at < d)
             && until.is_none_or(|u| at < u)
@@ -231,7 +230,7 @@ impl EventLoop {
         if due.is_none_or(|d| until.is_some_and(|u| d > u)) {
             return Ok(false);
         }
-        if let Some(Reverse((at, _, _, event))) = self.events.pop() {
+        if let Some((at, event)) = self.agenda.pop() {
             self.now = self.now.max(at);
             self.happens(event, watch)?;
         }
@@ -251,7 +250,7 @@ impl EventLoop {
         if !self.writes(request, watch) {
             self.submit(self.now, request, watch)?;
         }
-        while self.events.peek().is_some_and(|e| e.0.0 <= self.now) && self.step(Some(self.now), watch)? {}
+        while self.agenda.next().is_some_and(|at| at <= self.now) && self.step(Some(self.now), watch)? {}
         (0..).map(MemberId).zip(&mut self.members).for_each(|(id, slot)| slot.tell(id, watch));
         self.instantly = false;
         self.done.clear();
@@ -270,8 +269,7 @@ impl EventLoop {
     }
 
     fn push(&mut self, at: SimTime, event: Event) {
-        self.seq += 1;
-        self.events.push(Reverse((at, matches!(event, Event::Phase(_) | Event::Piece(_)), self.seq, event)));
+        self.agenda.push(at, matches!(event, Event::Phase(_) | Event::Piece(_)), event);
     }
 
     /// The member will be dead at `at`, unless it is before.

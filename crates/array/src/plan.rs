@@ -265,6 +265,11 @@ impl MemberPlan {
         &self.ops
     }
 
+    /// Gives the request at `i` the number by which who asked for it knows it.
+    pub(crate) fn number(&mut self, i: usize, id: u64) {
+        self.ops[i].request.id = id;
+    }
+
     /// The parts of a request, empty where data are not wanted.
     pub fn parts(&self, op: &MemberOp) -> &[OpPart] {
         &self.parts[op.parts.0 as usize..op.parts.1 as usize]

@@ -44,7 +44,7 @@ impl Bus {
 }
 
 /// Blocks that are to pass.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Piece {
     ticket: Ticket,
     /// The bus.

@@ -29,7 +29,7 @@ impl EventLoop {
         let idle = (self.hosts == 0).then_some(self.idle_since);
         let wake = self.array.wake_at(idle).map(|t| t.max(self.now));
         let decision = self.next_decision().map(|d| d.0);
-        self.events.peek().map(|e| e.0.0).into_iter().chain(wake).chain(decision).min()
+        self.agenda.next().into_iter().chain(wake).chain(decision).min()
     }
 
     /// Takes up what an array left behind: the records of its state, and how its server ended.

@@ -85,31 +85,36 @@ impl EventLoop {
 
     /// Issues the plan's request of this number.
     pub(super) fn issue<O: ArrayObserver>(&mut self, i: usize, watch: &mut O) -> Result<(), O::Error> {
-        let mut op = self.plan.ops()[i];
+        let op = &self.plan.ops()[i];
         let (Some(running), Some(_)) = (self.works.get(op.buffers), self.works.get(op.ticket)) else {
             debug_assert!(false, "a request of a work that is over: {op:?}");
             return Ok(());
         };
-        op.request.id = if let Work::Host(r) = &running.work { r.id } else { u64::MAX };
-        let (now, slot) = (self.now, &mut self.members[op.member.at()]);
-        let nothing = Answer::none(&op, now);
+        let id = if let Work::Host(r) = &running.work { r.id } else { u64::MAX };
+        // Where it lies: what was just put together from parts is slow to copy.
+        self.plan.number(i, id);
+        let op = &self.plan.ops()[i];
+        let (now, member) = (self.now, op.member);
+        let slot = &mut self.members[member.at()];
         if slot.dead {
-            self.answer(op.member, nothing);
+            let nothing = Answer::none(op, now);
+            self.answer(member, nothing);
             return Ok(());
         }
-        let asked = Asked { op: &op, plan: &self.plan };
+        let asked = Asked { op, plan: &self.plan };
         let Some((served, refusal)) = slot.issue(now, asked, self.instantly, watch)? else {
-            self.take_answers(op.member);
+            self.take_answers(member);
             return Ok(());
         };
+        let nothing = Answer::none(op, now);
         if watch.throws_out() {
-            self.dies(op.member, now);
-            self.answer(op.member, nothing);
+            self.dies(member, now);
+            self.answer(member, nothing);
             return Ok(());
         }
         let ops = slot.member.drive().map_or(1, |drive| drive.plan().ops().len() as u64);
         let (start, ack) = (served.start, served.ack);
-        self.answer(op.member, Answer { start, ack, refusal, ops, ..nothing });
+        self.answer(member, Answer { start, ack, refusal, ops, ..nothing });
         Ok(())
     }
 
