@@ -185,8 +185,10 @@ impl ERegion {
             self.fence_before(n, plan);
             extents += self.plan_append(n, plan, |from| (Cause::Host, Endpoint::Host(Blocks(done + from))));
             plan.record(records::appended(lba, n));
-            self.append(lba, n);
-            self.live.insert(lba..lba + n, plan);
+            let held = self.append(lba, n);
+            if !held {
+                self.live.insert(lba..lba + n, plan);
+            }
             done += n;
             self.make_room(plan);
         }

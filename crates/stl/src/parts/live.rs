@@ -28,6 +28,11 @@ impl Live {
         new
     }
 
+    /// Adds `range`, of which there is a record.
+    pub fn add(&mut self, range: Range<u64>) {
+        self.set.insert(range);
+    }
+
     /// Removes `range`, with a record if there was any of it; answers how many of its blocks there were.
     pub fn remove(&mut self, range: Range<u64>, plan: &mut Plan) -> u64 {
         let gone = self.set.remove(range.clone());

@@ -30,7 +30,11 @@ impl ERegion {
     pub(super) fn apply(&mut self, record: &Record) {
         let [a, b, c] = record.words;
         match record.tag {
-            APPEND => self.append(a, b),
+            // Whatever the ring holds holds data, though the power went between two records of a write or of a discard.
+            APPEND => {
+                self.append(a, b);
+                self.live.add(a..a + b);
+            }
             REFRESH => self.refresh(a, b..c),
             FORGET => {
                 self.forget(a..a + b);
@@ -44,20 +48,25 @@ impl ERegion {
             PLACE => self.place[a as usize] = b as u32,
             CURSOR => (self.cursor, self.spare) = (Cursor { region: a, done: b }, c as u32),
             _ => {
-                let known = self.live.take(record).is_some();
-                debug_assert!(known, "record {} is not e-region's", record.tag);
+                let taken = self.live.take(record);
+                debug_assert!(taken.is_some(), "record {} is not e-region's", record.tag);
+                if let Some((discarded, false)) = taken {
+                    self.forget(discarded);
+                    self.trim();
+                }
             }
         }
     }
 
-    /// Blocks were written at the head of the ring.
-    pub(super) fn append(&mut self, lba: u64, blocks: u64) {
+    /// Blocks were written at the head of the ring; answers whether it is known that it held all of them, and so that they hold data.
+    pub(super) fn append(&mut self, lba: u64, blocks: u64) -> bool {
         let at = self.ring.head();
         self.ring.push(blocks);
         self.safe = self.safe.saturating_sub(blocks);
         let packet = self.tally.begin(lba, blocks, at);
-        self.supersede(Extent { lba, blocks, packet, at });
+        let held = self.supersede(Extent { lba, blocks, packet, at });
         self.trim();
+        held
     }
 
     /// The ring holds the newest copy of these blocks. Positions go on at the beginning of the ring behind its end.
@@ -71,15 +80,24 @@ impl ERegion {
         self.tally.count(&e, true);
     }
 
-    /// The ring holds the newest copy of these blocks, and perhaps an older one.
-    fn supersede(&mut self, e: Extent) {
+    /// The ring holds the newest copy of these blocks, and perhaps an older one; answers whether it is known to have had one of all of
+    /// them.
+    fn supersede(&mut self, e: Extent) -> bool {
         if e.at + e.blocks > self.ring.size() {
             self.forget(e.lba..e.lba + e.blocks);
-            return self.hold(e);
+            self.hold(e);
+            return false;
         }
-        // What is written again is mostly written as it was: then the map is looked at once.
-        self.cached.replace(e, |old| self.tally.count(&old, false));
-        self.tally.count(&e, true);
+        // What is written again is mostly written as it was: then the map is looked at once, and what a region holds stays the same.
+        let mut as_it_was = false;
+        self.cached.replace(e, |old| {
+            as_it_was = (old.lba, old.blocks) == (e.lba, e.blocks);
+            if as_it_was { self.tally.pass_on(&old, e.packet) } else { self.tally.count(&old, false) }
+        });
+        if !as_it_was {
+            self.tally.count(&e, true);
+        }
+        as_it_was
     }
 
     /// The ring's copies of these blocks are not needed any more.

@@ -68,6 +68,14 @@ impl Tally {
         }
     }
 
+    /// An entry holds the newest copy of blocks of another one, each of them.
+    pub(super) fn pass_on(&mut self, e: &Extent, to: u32) {
+        let index = |packet: u32| packet.wrapping_sub(self.first) as usize;
+        let (from, to) = (index(e.packet), index(to));
+        self.entries[from].needed -= e.blocks as u32;
+        self.entries[to].needed += e.blocks as u32;
+    }
+
     /// Takes off the oldest entry, if nothing of it is needed.
     pub(super) fn pop_over(&mut self) -> Option<Entry> {
         self.entries.front().filter(|oldest| oldest.needed == 0)?;

@@ -127,3 +127,27 @@ fn entries_count_the_blocks_that_are_needed_of_them() {
     }
     assert!(wrapped > 100 && partly > 1000, "{wrapped} {partly}");
 }
+
+/// A write, and a discard of it, of whose records a power cut left the first ones: what is written there again holds data.
+#[test]
+fn what_is_written_again_after_a_cut_between_records_holds_data() {
+    let mut plan = Plan::new(false, true);
+    let ask = |layer: &mut dyn TranslationLayer, plan: &mut Plan, op| {
+        plan.clear();
+        layer.submit(SimTime::ZERO, &HostRequest::new(op, Lba(5), Blocks(3)), plan);
+        plan.records().clone()
+    };
+    let mut first = layer("");
+    let mut records = ask(&mut *first, &mut plan, HostOp::Write);
+    records.append(&ask(&mut *first, &mut plan, HostOp::Discard));
+    assert_eq!(records.len(), 4);
+    for left in 0..=records.len() {
+        let (mut kept, mut again) = (records.clone(), layer(""));
+        kept.truncate(left);
+        again.recover(&kept, &mut plan);
+        ask(&mut *again, &mut plan, HostOp::Write);
+        let mut holds = Vec::new();
+        again.allocated(Lba(0), again.host_blocks(), &mut |run| holds.push(run));
+        assert_eq!(holds, std::slice::from_ref(&(5..8)), "{left} records");
+    }
+}
