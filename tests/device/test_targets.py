@@ -213,17 +213,22 @@ def test_a_target_too_small_is_refused(tmp_path: Path) -> None:
 @pytest.mark.full
 @pytest.mark.timed
 def test_the_timing_of_a_served_device_is_seen_through_a_block_device(make: Make, tmp_path: Path) -> None:
-    """O_DIRECT on a loop device on the mount of a served drive that turns."""
+    """O_DIRECT on a loop device on the mount of a served drive that turns; of three tries one is to succeed."""
     can_loop()
     device = make(drive=DRIVE, layer="cmr", timing="model", store="memory", size=None)
     (tmp_path / "m").mkdir()
     _, loop = device.mount(tmp_path / "m")
     if loop is None:
         pytest.skip("no loop device with direct I/O on a mount of FUSE here")
-    done = smrlab("geometry", "extract", loop, "--zones-only", "--json")
-    _unless_busy(done.stderr)
-    assert done.returncode == 0, done.stderr
-    assert abs(json.loads(done.stdout)["rpm"]["value"] / 15000 - 1) < 1e-3
+    said = ""
+    for _ in range(3):
+        done = smrlab("geometry", "extract", loop, "--zones-only", "--json")
+        if done.returncode == 0:
+            assert abs(json.loads(done.stdout)["rpm"]["value"] / 15000 - 1) < 1e-3
+            return
+        said += done.stderr
+    _unless_busy(said)
+    pytest.fail(said)
 
 
 @pytest.mark.parametrize(("layer", "kind"), [("zoned", "host-managed"), ("host-aware", "host-aware")])

@@ -59,7 +59,7 @@ pub(super) fn sectors_near(dial: &mut Dial<'_>, lba: u64) -> Result<f64> {
         }
     }
     Err(ProbeError::NotADisk(
-        "the angle does not rise from block to block: nothing rotates, or a cache hides it".to_owned(),
+        "the angle does not rise from block to block: nothing rotates, or a cache hides it (or this host is too busy to tell)".to_owned(),
     ))
 }
 
