@@ -206,6 +206,27 @@ mod tests {
         two_spots(&mut dial, start).unwrap()
     }
 
+    /// A spot is a 4096th of the drive, from 16 blocks to 256.
+    #[test]
+    fn spots_are_as_large_as_the_drive_lets_them() {
+        for (blocks, size) in [
+            (5000, 16),
+            (16 << 12, 16),
+            (17 << 12, 17),
+            ((101 << 12) - 1, 100),
+            (256 << 12, 256),
+            (1 << 22, 256),
+        ] {
+            let mut target = Fake::new(blocks, |_, _, _, now| now + TURN);
+            let mut quiet = Quiet;
+            let mut dial = Dial::new(&mut target, &mut quiet);
+            dial.set_period(TURN as f64, 0.0);
+            assert_eq!(two_spots(&mut dial, 1000), Ok(None));
+            assert_eq!(target.asked[0], (smrlab_units::Dir::Write, 1000 / size * size, size), "{blocks}");
+            assert_eq!(target.asked.len() as u64, MOST_WRITES, "it is never cleaned");
+        }
+    }
+
     #[test]
     fn two_spots_in_a_band_are_cleaned_as_often_as_one() {
         let band = in_bands(1 << 22, 1_003_000).unwrap();

@@ -265,4 +265,15 @@ mod tests {
         assert_eq!(grouped.order, Order::Hybrid { surfaces: 3, group_cylinders: 10 });
         assert!((grouped.track.unwrap().value - 0.15).abs() < 0.002);
     }
+
+    /// Groups of three tracks on up to 65 surfaces are told from cylinders of three: the end of a group is looked for so far.
+    #[test]
+    fn surfaces_are_counted_up_to_65() {
+        for surfaces in [2, 30, 64, 65, 66] {
+            let grouped = found(600, |n| 0.1 * n as f64 + 0.05 * (n / 3 - n / (3 * surfaces)) as f64);
+            let hybrid = Order::Hybrid { surfaces, group_cylinders: 3 };
+            let order = if surfaces > 65 { Order::Cylinder { surfaces: 3 } } else { hybrid };
+            assert_eq!(grouped.order, order, "{surfaces}");
+        }
+    }
 }
