@@ -3,8 +3,8 @@
 //! What a layer moves is not copied: it lies in memory once, until one of the two places is written.
 #![allow(unsafe_code)]
 
-use super::Store;
 use super::shared::Shared;
+use super::{Store, stream};
 use crate::error::{DeviceError, Result};
 use memmap2::{MmapOptions, MmapRaw};
 use parking_lot::{RwLock, RwLockWriteGuard};
@@ -77,12 +77,20 @@ impl Memory {
 
     /// Puts `buf` at `offset`, on blocks that are not shared.
     fn put(&self, shared: &Shared, mut offset: u64, mut buf: &[u8]) {
+        let large = buf.len() >= stream::LARGE;
         while !buf.is_empty() {
             let (place, n) = shared.run(offset, buf.len() as u64);
             let (part, behind) = buf.split_at(n as usize);
             shared.touch(place, n);
+            let to = self.at(place);
             // SAFETY: as in `fetch`.
-            unsafe { std::ptr::copy_nonoverlapping(part.as_ptr(), self.at(place), part.len()) };
+            unsafe {
+                if large {
+                    stream::copy(part, to);
+                } else {
+                    std::ptr::copy_nonoverlapping(part.as_ptr(), to, part.len());
+                }
+            }
             (buf, offset) = (behind, offset + n);
         }
     }
@@ -177,7 +185,7 @@ mod tests {
     use super::*;
     use smrlab_units::rng::Rng;
 
-    const BLOCKS: u64 = 100;
+    const BLOCKS: u64 = 160;
 
     fn small() -> Memory {
         Memory::new(BLOCKS * BLOCK_BYTES).unwrap()

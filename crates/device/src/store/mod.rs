@@ -6,6 +6,7 @@ pub mod header;
 mod locked;
 mod memory;
 mod shared;
+mod stream;
 mod wide;
 
 pub use file::{BlockDevice, Sparse};

@@ -25,15 +25,7 @@ pub(super) struct Shared {
     /// Blocks of memory that no block of the store has.
     free: Free,
     /// Empty; kept for its room.
-    moves: Vec<Move>,
-}
-
-/// Blocks of the store that are to lie where others do; each one run in memory, before and after.
-struct Move {
-    target: usize,
-    place: usize,
-    before: usize,
-    n: usize,
+    runs: Vec<Range<usize>>,
 }
 
 fn blocks(offset: u64, len: u64) -> Range<usize> {
@@ -162,35 +154,39 @@ impl Shared {
     /// blocks for each of the host's, so that a block must cost next to nothing. What counts is how long memory takes to
     /// answer: all runs are found, and their counts asked for, before the first is changed.
     fn share_apart(&mut self, from: Range<usize>, to: Range<usize>) {
-        let mut moves = std::mem::take(&mut self.moves);
-        let (mut first, mut target) = (from.start, to.start);
-        // Blocks that are left of the run that each is in.
-        let (mut here, mut there) = (0, 0);
-        while first < from.end {
-            for (left, block) in [(&mut here, first), (&mut there, target)] {
-                if *left == 0 {
-                    *left = self.along(block, from.end - first);
-                }
-            }
-            let n = here.min(there);
-            let (place, before) = (self.place(first), self.place(target));
-            // What comes back to where it was moved from lies there already.
-            if place != before {
-                for near in [place, before] {
-                    prefetch(&self.others, near);
-                }
-                moves.push(Move { target, place, before, n });
-            }
-            (first, target) = (first + n, target + n);
-            (here, there) = (here - n, there - n);
+        let mut runs = std::mem::take(&mut self.runs);
+        self.runs_of(from.clone(), &mut runs);
+        let taken = runs.len();
+        self.runs_of(to.clone(), &mut runs);
+        // In any order: of a block that is both, another one is left in between.
+        runs[..taken].iter().for_each(|places| self.join(places.clone()));
+        self.lay_as(from, to);
+        runs[taken..].iter().for_each(|places| self.part(places.clone()));
+        runs.clear();
+        self.runs = runs;
+    }
+
+    /// Adds the runs of memory where these blocks lie.
+    fn runs_of(&self, mut left: Range<usize>, runs: &mut Vec<Range<usize>>) {
+        while let Some((_, places)) = self.next(&mut left) {
+            prefetch(&self.others, places.start);
+            runs.push(places);
         }
-        // First what is taken, then what is freed: a block may be both.
-        for Move { target, place, before, n } in moves.drain(..) {
-            self.join(place..place + n);
-            self.lay(target..target + n, place);
-            self.part(before..before + n);
+    }
+
+    /// Has the blocks `to` lie where as many others lie, of which they have none.
+    fn lay_as(&mut self, from: Range<usize>, to: Range<usize>) {
+        let by = (from.start as u32).wrapping_sub(to.start as u32);
+        let (source, target) = if from.start < to.start {
+            let (low, high) = self.moved.split_at_mut(to.start);
+            (&low[from], &mut high[..to.len()])
+        } else {
+            let (low, high) = self.moved.split_at_mut(from.start);
+            (&high[..from.len()], &mut low[to])
+        };
+        for (target, source) in target.iter_mut().zip(source) {
+            *target = source.wrapping_add(by);
         }
-        self.moves = moves;
     }
 
     #[inline]
