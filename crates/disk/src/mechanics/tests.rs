@@ -330,6 +330,48 @@ fn a_block_has_passed_at_its_end() {
     assert_eq!(first_and_last(&m, 64), (SimTime(1512), SimTime(1000 + 64 * 512)));
 }
 
+/// What can be reached in some time, by the seek alone and at once, is within reach; of what is more than a step of time farther nothing is.
+#[test]
+fn all_that_is_near_in_time_is_within_reach() {
+    let us = SimTime::from_us;
+    let table = |times: [u64; 3]| SeekCurve::Table([1, 40, 300].into_iter().zip(times.map(us)).collect());
+    let three =
+        SeekCurve::ThreePoint { single: us(900), average: us(5000), full_stroke: us(9000), full: 400 };
+    for (curve, ascends) in
+        [(table([800, 3000, 9000]), true), (three, true), (table([800, 3000, 2900]), false)]
+    {
+        let spec = MechanicsSpec {
+            read_seek: curve.clone(),
+            write_seek: curve,
+            write_settle: SimTime::ZERO,
+            ..spec_7200()
+        };
+        let m = Mechanics::new(plain(vec![ZoneSpec::plain(400, 100)]), &spec, Model::Full).unwrap();
+        let (reach, longest) = (m.reach(), m.read_seek(0, 399).0.max(m.read_seek(0, 40).0));
+        let times = (0..400).map(|d| m.read_seek(0, d).0).flat_map(|t| [t.saturating_sub(1), t, t + 1]);
+        for delay in times.chain([0, 1]) {
+            let within = u64::from(reach.within(SimTime(delay))[0]);
+            let farthest = |time| (0..400).filter(|d| m.read_seek(0, *d).0 <= time).max().unwrap();
+            assert!(within >= farthest(delay), "{delay}");
+            let near = within <= farthest(delay + longest / 50) || delay + longest / 50 > longest;
+            assert_eq!(near, ascends || delay + longest / 50 > longest, "{delay}");
+        }
+    }
+}
+
+/// A sector has begun at its own angle, and not right before it.
+#[test]
+fn the_last_edge_is_that_of_the_last_sector_that_has_begun() {
+    for sectors in [1, 2, 7, 100, 333, 17_500] {
+        let g = plain(vec![ZoneSpec::plain(3, sectors)]);
+        let run = &g.zone_runs()[0];
+        for n in 1..=u64::from(sectors) {
+            let angle = run.sector_angle(n);
+            assert_eq!([angle - 1, angle].map(|angle| run.last_edge(angle)), [n - 1, n], "of {sectors}");
+        }
+    }
+}
+
 /// A head switch of 0.7 ms, 1.9 ms of a write, which settles for 0.1 ms; a seek to the next cylinder hides the first one only.
 #[test]
 fn a_write_has_a_head_switch_of_its_own() {
