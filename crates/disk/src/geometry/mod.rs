@@ -16,10 +16,10 @@ mod zone_run;
 
 pub(crate) use raw::Even;
 pub(crate) use slips::Slips;
-pub(crate) use spec::angle_of;
 pub use spec::{
     Defect, GeometrySpec, GroupSpec, Layout, REVOLUTION, Remap, RunSpec, Slip, Toward, ZoneSkew, ZoneSpec,
 };
+pub(crate) use spec::{MOST_SECTORS, angle_of};
 pub use zone_run::{StartSlots, wrapped};
 pub(crate) use zone_run::{Switches, TrackPlace, ZoneRun};
 

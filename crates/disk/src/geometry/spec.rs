@@ -73,10 +73,13 @@ pub struct ZoneSkew {
     pub start: u64,
 }
 
+/// Sectors of a track at most: up to some 17 500 the angle of each is exact, and no drive has a quarter of that.
+pub(crate) const MOST_SECTORS: u32 = 1 << 14;
+
 /// The angle of so many of a track's `of` sectors; never less: a skew that covers a switch still does.
 pub(crate) fn angle_of(sectors: f64, of: u32) -> u64 {
     let of = of.max(1);
-    if sectors.fract() == 0.0 && (0.0..=65_535.0).contains(&sectors) {
+    if sectors.fract() == 0.0 && (0.0..=f64::from(MOST_SECTORS)).contains(&sectors) {
         return (sectors as u64 * REVOLUTION).div_ceil(u64::from(of));
     }
     // What lies within a thousandth of a unit is that one: decimals.
@@ -209,7 +212,7 @@ impl GeometrySpec {
         for (i, z) in self.zones.iter().enumerate() {
             let at = format!("{at}.zones[{i}]");
             f.range(format!("{at}.cylinders"), z.cylinders, 1..=1 << 24);
-            f.range(format!("{at}.sectors"), z.sectors, 1..=65_535);
+            f.range(format!("{at}.sectors"), z.sectors, 1..=u64::from(MOST_SECTORS));
             f.range(format!("{at}.spare_sectors"), z.spare_sectors, 0..=u64::from(z.sectors.max(1)) - 1);
             let most = u64::from(z.cylinders.max(1)) - 1;
             f.range(format!("{at}.spare_cylinders"), z.spare_cylinders, 0..=most);

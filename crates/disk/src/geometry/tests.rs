@@ -450,3 +450,14 @@ fn layouts_run_as_their_names_say() {
     assert_eq!(order(Layout::Cylinder { alternate: false })[..4], [(0, 0), (0, 1), (1, 0), (1, 1)]);
     assert_eq!(order(Layout::Cylinder { alternate: true })[..4], [(0, 0), (0, 1), (1, 1), (1, 0)]);
 }
+
+/// Of the longest tracks that are accepted each sector begins where it should, to the unit; longer ones are refused.
+#[test]
+fn every_sector_of_the_longest_track_begins_at_its_angle() {
+    let of = |sectors| GeometrySpec::single_surface(vec![ZoneSpec::plain(1, sectors)]);
+    let g = Geometry::new(of(MOST_SECTORS)).unwrap();
+    let n = u64::from(MOST_SECTORS);
+    assert!((0..n).all(|i| g.position(Pba(i)).angle == i * REVOLUTION / n));
+    let said = Geometry::new(of(MOST_SECTORS + 1)).unwrap_err().to_string();
+    assert!(said.contains("sectors") && said.contains("16384"), "{said}");
+}

@@ -3,7 +3,7 @@
 use super::params::{Block, Value, parse, seek_points};
 use super::{Imported, g2, g4};
 use crate::geometry::{
-    Geometry, GeometrySpec, Layout, REVOLUTION, Remap, Slip, ZoneSkew, ZoneSpec, angle_of,
+    Geometry, GeometrySpec, Layout, MOST_SECTORS, REVOLUTION, Remap, Slip, ZoneSkew, ZoneSpec, angle_of,
 };
 use crate::interference::{Interference, PhysicalProfile};
 use crate::mechanics::{Distance, MechanicsSpec, Model, SeekCurve};
@@ -161,7 +161,7 @@ fn zone(
     slips: &mut Vec<Slip>,
     left_out: &mut Vec<String>,
 ) -> Result<ZoneSpec, String> {
-    let sectors = z.whole("Blocks per track", 65_535)?;
+    let sectors = z.whole("Blocks per track", MOST_SECTORS)?;
     let in_revolutions = z.get("Skew units").is_some_and(|v| *v == Value::Word("revolutions".to_owned()));
     let skew = |key| -> Result<u64, String> {
         let of = if in_revolutions { 1 } else { sectors.max(1) };

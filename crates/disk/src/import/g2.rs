@@ -3,7 +3,8 @@
 
 use super::params::{Block, Value};
 use crate::geometry::{
-    Defect, Geometry, GeometrySpec, Layout, REVOLUTION, Remap, Slip, ZoneSkew, ZoneSpec, angle_of,
+    Defect, Geometry, GeometrySpec, Layout, MOST_SECTORS, REVOLUTION, Remap, Slip, ZoneSkew, ZoneSpec,
+    angle_of,
 };
 
 /// Blocks that follow each other on a track.
@@ -95,7 +96,7 @@ fn zones(layout: &Block) -> Result<Vec<ZoneSpec>, String> {
             before.spare_cylinders += first - next;
         }
         next = last + 1;
-        let sectors = z.whole("Blocks per track", 65_535)?;
+        let sectors = z.whole("Blocks per track", MOST_SECTORS)?;
         let turns = z.get("Skew units").is_some_and(|v| *v == Value::Word("revolutions".to_owned()));
         let skew = |key| {
             let of = if turns { 1 } else { sectors.max(1) };

@@ -2,7 +2,7 @@
 //! for is taken over, and says from where.
 
 use super::{DriveModel, DriveSpec, write};
-use crate::geometry::{Layout, ZoneSpec};
+use crate::geometry::{Layout, MOST_SECTORS, ZoneSpec};
 use crate::mechanics::SeekCurve;
 use crate::{DriveError, Result};
 use smrlab_units::{BLOCK_BYTES, Blocks, counted};
@@ -111,8 +111,8 @@ fn lay_out(spec: &mut DriveSpec, base: &DriveModel, wanted: &Like) -> Result<()>
         let rate = ends.0 + (ends.1 - ends.0) * share;
         (rate * 60.0 / f64::from(rpm.max(1)) / BLOCK_BYTES as f64).round()
     };
-    if let Some(bad) = (0..count).map(sectors).find(|n| !(1.0..=65_535.0).contains(n)) {
-        let problem = format!("{bad} blocks a track at {rpm} rpm are not accepted: from 1 to 65535");
+    if let Some(bad) = (0..count).map(sectors).find(|n| !(1.0..=f64::from(MOST_SECTORS)).contains(n)) {
+        let problem = format!("{bad} blocks a track at {rpm} rpm are not accepted: from 1 to {MOST_SECTORS}");
         return fault("rate", problem);
     }
     let lengths: Vec<u32> = (0..count).map(|i| sectors(i) as u32).collect();
