@@ -436,8 +436,6 @@ impl Mechanics {
             None if data.is_some() => self.aim_near(pba),
             None => self.aim_at(pba),
         };
-        // Noted before it has to be kept for the transfer, and so below: what was put together from parts is slow to copy.
-        self.began = target;
         let end = match self.model {
             Model::Instant => {
                 self.last = (start.0, Positioning { overhead: 0, arrive: start.0, wait: 0 });
@@ -459,6 +457,7 @@ impl Mechanics {
                         (data.since(SimTime(p.arrive)).0 * self.rpm).saturating_sub(p.wait.max(0) as u64);
                     p.wait += (missing.div_ceil(REVOLUTION) * REVOLUTION) as i64;
                 }
+                // Noted before it has to be kept for the transfer: put together from parts it is slow to copy.
                 self.last = (start.0, p);
                 let (units, place) = self.sweep_over(dir, &target, aim, pba, blocks);
                 place.leave(&mut self.head);
@@ -466,6 +465,7 @@ impl Mechanics {
             }
         };
         self.head.ended(pba + blocks, SimTime(end));
+        self.began = target;
         SimTime(end)
     }
 
