@@ -271,6 +271,42 @@ mod tests {
         assert!(!pausing.is_home(&mut dial, (3000, 0.23)).unwrap());
     }
 
+    /// Asks of a drive that begins to bring pieces home after a second without a request and takes half a second for each; `first` says
+    /// which of those that are not home is next, or that all come home at once. It is handed on with two places and their own angles.
+    fn ask<T>(
+        first: fn(&[u64]) -> usize,
+        question: impl FnOnce(&Pausing, &mut Dial<'_>, [Spot; 2]) -> T,
+    ) -> T {
+        let (mut cached, mut quiet_since) = (Vec::<u64>::new(), 0);
+        let mut target = Fake::new(1 << 20, |dir, lba, _, now| {
+            let done = (now - quiet_since).saturating_sub(1_000_000_000) / 500_000_000;
+            for _ in 0..(done as usize).min(cached.len()) {
+                match first(&cached) {
+                    usize::MAX => cached.clear(),
+                    one => drop(cached.remove(one)),
+                }
+                if cached.is_empty() {
+                    break;
+                }
+            }
+            let end = if dir == smrlab_units::Dir::Write {
+                cached.retain(|c| *c != lba);
+                cached.push(lba);
+                now + 1000
+            } else {
+                passes(lba as f64 / 1000.0 + if cached.contains(&lba) { 0.4 } else { 0.0 }, now)
+            };
+            quiet_since = end;
+            end
+        });
+        let mut quiet = Quiet;
+        let mut dial = Dial::new(&mut target, &mut quiet);
+        dial.set_period(TURN as f64, 0.0);
+        let idle = Idle { after_s: 0.0, band_s: 0.0, piece: 0, order: None };
+        let pausing = Pausing { slack: 0.02, rest: 10.0, idle };
+        question(&pausing, &mut dial, [104, 208].map(|lba| (lba, lba as f64 / 1000.0)))
+    }
+
     /// Two pieces, one of which comes home first: the oldest, the newest, the one that lies in front; or both at once.
     #[test]
     fn the_piece_that_is_home_first_tells_the_order() {
@@ -282,69 +318,24 @@ mod tests {
             (|_| usize::MAX, None),
         ];
         for (first, order) in orders {
-            let (mut cached, mut quiet_since) = (Vec::<u64>::new(), 0);
-            let mut target = Fake::new(1 << 20, |dir, lba, _, now| {
-                let done = (now - quiet_since).saturating_sub(1_000_000_000) / 500_000_000;
-                for _ in 0..(done as usize).min(cached.len()) {
-                    match first(&cached) {
-                        usize::MAX => cached.clear(),
-                        one => drop(cached.remove(one)),
-                    }
-                    if cached.is_empty() {
-                        break;
-                    }
-                }
-                let end = if dir == smrlab_units::Dir::Write {
-                    cached.retain(|c| *c != lba);
-                    cached.push(lba);
-                    now + 1000
-                } else {
-                    passes(lba as f64 / 1000.0 + if cached.contains(&lba) { 0.4 } else { 0.0 }, now)
-                };
-                quiet_since = end;
-                end
-            });
-            let mut quiet = Quiet;
-            let mut dial = Dial::new(&mut target, &mut quiet);
-            dial.set_period(TURN as f64, 0.0);
-            let idle = Idle { after_s: 0.0, band_s: 0.0, piece: 0, order: None };
-            let pausing = Pausing { slack: 0.02, rest: 10.0, idle };
-            let [a, b] = [104, 208].map(|lba| (lba, lba as f64 / 1000.0));
-            assert_eq!(pausing.order(&mut dial, [a, b], 1.7).unwrap(), order);
+            ask(first, |pausing, dial, spots| assert_eq!(pausing.order(dial, spots, 1.7).unwrap(), order));
         }
     }
 
-    /// A drive that begins to bring pieces home after a second without a request and takes half a second for each: the shortest rest.
     #[test]
     fn the_shortest_rest_is_found_as_exactly_as_asked() {
-        let (mut cached, mut quiet_since) = (Vec::<(u64, u64)>::new(), 0);
-        let mut target = Fake::new(1 << 20, |dir, lba, blocks, now| {
-            let done = (now - quiet_since).saturating_sub(1_000_000_000) / 500_000_000;
-            cached.drain(..cached.len().min(done as usize));
-            cached.retain(|c| c.0 != lba || dir == smrlab_units::Dir::Read);
-            let native = lba as f64 / 1000.0;
-            let end = if dir == smrlab_units::Dir::Write {
-                cached.push((lba, blocks));
-                now + 1000
-            } else {
-                passes(native + if cached.iter().any(|c| c.0 == lba) { 0.4 } else { 0.0 }, now)
-            };
-            quiet_since = end;
-            end
-        });
-        let mut quiet = Quiet;
-        let mut dial = Dial::new(&mut target, &mut quiet);
-        dial.set_period(TURN as f64, 0.0);
-        let idle = Idle { after_s: 0.0, band_s: 0.0, piece: 0, order: None };
-        let pausing = Pausing { slack: 0.02, rest: 10.0, idle };
-        let [a, b] = [104, 208].map(|lba| (lba, lba as f64 / 1000.0));
         let near = |found: Option<f64>, truth: f64| found.is_some_and(|s| s >= truth && s < truth * 1.0021);
-        let one = pausing.least(&mut dial, &[a], FINE).unwrap();
-        assert!(near(one, 1.5), "{one:?}");
-        let both = pausing.least(&mut dial, &[a, b], FINE).unwrap();
-        assert!(near(both, 2.0), "{both:?}");
-        assert_eq!(pausing.order(&mut dial, [a, b], 1.7).unwrap(), Some(Order::Oldest));
-        assert_eq!(pausing.order(&mut dial, [a, b], 2.1).unwrap(), None, "both are home");
+        ask(
+            |_| 0,
+            |pausing, dial, [a, b]| {
+                let one = pausing.least(dial, &[a], FINE).unwrap();
+                assert!(near(one, 1.5), "{one:?}");
+                let both = pausing.least(dial, &[a, b], FINE).unwrap();
+                assert!(near(both, 2.0), "{both:?}");
+                assert_eq!(pausing.order(dial, [a, b], 1.7).unwrap(), Some(Order::Oldest));
+                assert_eq!(pausing.order(dial, [a, b], 2.1).unwrap(), None, "both are home");
+            },
+        );
     }
 
     const BAND: u64 = 520;
