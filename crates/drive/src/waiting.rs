@@ -31,14 +31,14 @@ pub struct Waiting {
     pub request: HostRequest,
     /// A write that the drive's buffer took: it was acknowledged then, and waits to be written.
     pub accepted: Option<Served>,
-    reach: Reach,
+    precedence: Precedence,
     /// Older waiting requests that it must not overtake.
     blockers: u32,
 }
 
 /// What of a request decides whom it must not overtake.
 #[derive(Clone, Copy, Debug)]
-struct Reach {
+struct Precedence {
     /// What it reads or changes.
     start: u64,
     end: u64,
@@ -48,7 +48,7 @@ struct Reach {
     reads: bool,
 }
 
-impl Reach {
+impl Precedence {
     fn of(r: &HostRequest, order: &Range<u64>) -> Self {
         let own = match r.op {
             HostOp::Flush => 0..u64::MAX,
@@ -102,7 +102,7 @@ pub struct WaitingList {
     free: Vec<Waiting>,
     candidates: Vec<Candidate>,
     /// Of those that may be chosen.
-    reaches: Vec<Reach>,
+    precedences: Vec<Precedence>,
     /// How many of these keep their order within more than their own blocks.
     not_plain: usize,
     /// The oldest of them: its place in the order of arrival, and when it got its place in the queue.
@@ -135,26 +135,26 @@ impl WaitingList {
 
     /// Takes in a request that comes after all others.
     pub fn admit(&mut self, came: &Came, request: HostRequest, accepted: Option<Served>, drive: &Drive) {
-        let reach = Reach::of(&request, &came.order);
-        let of = self.reaches.iter();
+        let precedence = Precedence::of(&request, &came.order);
+        let of = self.precedences.iter();
         // Nearly always plain, and half of the work then.
-        let free: u32 = if self.not_plain == 0 && reach.is_plain() {
-            of.map(|e| u32::from(e.overlaps(&reach) & !(e.reads & reach.reads))).sum()
+        let free: u32 = if self.not_plain == 0 && precedence.is_plain() {
+            of.map(|e| u32::from(e.overlaps(&precedence) & !(e.reads & precedence.reads))).sum()
         } else {
-            of.map(|e| u32::from(e.conflicts(&reach))).sum()
+            of.map(|e| u32::from(e.conflicts(&precedence))).sum()
         };
-        let blocked = self.blocked.iter().filter(|e| e.reach.conflicts(&reach)).count() as u32;
+        let blocked = self.blocked.iter().filter(|e| e.precedence.conflicts(&precedence)).count() as u32;
         let blockers = free + blocked;
         let (arrival, placed) = (came.at, came.placed);
-        let w = Waiting { seq: self.seen, arrival, placed, request, accepted, reach, blockers };
+        let w = Waiting { seq: self.seen, arrival, placed, request, accepted, precedence, blockers };
         self.seen += 1;
         if blockers == 0 { self.release(w, drive) } else { self.blocked.push(w) }
     }
 
     fn release(&mut self, w: Waiting, drive: &Drive) {
         self.candidates.push(candidate(drive, &w));
-        self.reaches.push(w.reach);
-        self.not_plain += usize::from(!w.reach.is_plain());
+        self.precedences.push(w.precedence);
+        self.not_plain += usize::from(!w.precedence.is_plain());
         if self.oldest.is_none_or(|o| w.seq < o.0) {
             self.oldest = Some((w.seq, w.placed));
         }
@@ -165,8 +165,8 @@ impl WaitingList {
     pub fn take(&mut self, i: usize) -> Waiting {
         let taken = self.free.swap_remove(i);
         self.candidates.swap_remove(i);
-        let reach = self.reaches.swap_remove(i);
-        self.not_plain -= usize::from(!reach.is_plain());
+        let precedence = self.precedences.swap_remove(i);
+        self.not_plain -= usize::from(!precedence.is_plain());
         if self.oldest.is_some_and(|o| o.0 == taken.seq) {
             self.oldest = self.free.iter().map(|w| (w.seq, w.placed)).min();
         }
@@ -178,7 +178,7 @@ impl WaitingList {
         let mut j = 0;
         while j < self.blocked.len() {
             let w = &mut self.blocked[j];
-            if w.seq > taken.seq && taken.reach.conflicts(&w.reach) {
+            if w.seq > taken.seq && taken.precedence.conflicts(&w.precedence) {
                 w.blockers -= 1;
                 if w.blockers == 0 {
                     let w = self.blocked.swap_remove(j);
@@ -205,12 +205,14 @@ impl WaitingList {
 
     /// What of the waiting writes a read concerns.
     pub fn concerns(&self, read: &HostRequest) -> Concern {
-        let reach = Reach::of(read, &(0..0));
-        if self.blocked.is_empty() && !self.reaches.iter().fold(false, |any, e| any | e.conflicts(&reach)) {
+        let precedence = Precedence::of(read, &(0..0));
+        if self.blocked.is_empty()
+            && !self.precedences.iter().fold(false, |any, e| any | e.conflicts(&precedence))
+        {
             return Concern::Nothing;
         }
         let all = self.free.iter().chain(&self.blocked);
-        let Some(newest) = all.filter(|w| w.reach.conflicts(&reach)).max_by_key(|w| w.seq) else {
+        let Some(newest) = all.filter(|w| w.precedence.conflicts(&precedence)).max_by_key(|w| w.seq) else {
             return Concern::Nothing;
         };
         let (w, r) = (newest.request.span(), read.span());
