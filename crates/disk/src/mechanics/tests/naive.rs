@@ -1,6 +1,7 @@
 //! A second model of operations: a head that goes from sector to sector, with exact angles and nothing done in one step.
 
 use super::*;
+use crate::geometry::{Layout, Toward};
 use smrlab_units::rng::Rng;
 
 /// Moments are angles since time 0 (`u`: nanoseconds times rpm), so that nothing is rounded.
