@@ -112,3 +112,111 @@ fn what_is_left_of_a_drive_lies_where_it_lay() {
         }
     }
 }
+
+#[test]
+fn a_shortened_drive_keeps_its_first_cylinders() {
+    let d = preset("tiny").shorten(Blocks(1300)).unwrap();
+    let zones: Vec<_> = d.geometry().zones().map(|z| (z.tracks, z.sectors)).collect();
+    assert_eq!(zones, [(40, 32), (1, 24)]);
+    let spared = DRIVES[3].toml.replace("[40, 32]", "[40, 32, 2, 10]");
+    let d = DriveModel::from_toml(&spared).unwrap();
+    assert_eq!(d.geometry().zones().next().unwrap().tracks, 30, "ten cylinders are spare");
+    let zones: Vec<_> = d.shorten(Blocks(25 * 30)).unwrap().geometry().zones().map(|z| z.tracks).collect();
+    assert_eq!(zones, [25], "30 of 32 sectors hold blocks");
+    let d = preset("cassuto2010-307gb,capacity=1%");
+    assert_eq!((d.counted_blocks(), d.geometry().blocks()), (Blocks(6_000_000), Blocks(7_200_000)));
+    let mut m = d.mechanics(None).unwrap();
+    let end = m.service(SimTime::ZERO, Dir::Read, Pba(6_000_000), Blocks(3));
+    assert_eq!(end.0, 4_800_000 + 12_800, "C2 is relative to the drive's size");
+}
+
+#[test]
+fn an_outward_drive_is_cut_at_its_outer_end() {
+    let text = DRIVES[3]
+        .toml
+        .replace("s_od = { value = 1", "s_od = { value = 2")
+        .replace("s_id = { value = 2", "s_id = { value = 1");
+    let d = DriveModel::from_toml(&text).unwrap();
+    assert_eq!(d.geometry().position(Pba(0)).cylinder, 119, "PBAs rise outwards");
+    let short = d.shorten(Blocks(640 + 24)).unwrap();
+    let zones: Vec<_> = short.geometry().zones().map(|z| (z.tracks, z.sectors)).collect();
+    assert_eq!((zones, short.head_width()), (vec![(40, 16), (1, 24)], 2));
+}
+
+#[test]
+fn cmr_is_the_same_drive_with_k_1() {
+    let d = preset("he2014-example");
+    let cmr = d.with_tracks(1).unwrap();
+    assert_eq!((cmr.head_width(), cmr.geometry().blocks()), (1, d.geometry().blocks()));
+    assert_eq!(preset("cassuto2010-307gb,k=1").head_width(), 1);
+}
+
+#[test]
+fn a_drive_is_made_after_another() {
+    let base = preset("modern-7200");
+    let wanted = Like {
+        name: "mine".into(),
+        capacity: Some(Blocks(2_000_000_000_000 / 512)),
+        rpm: Some(5400),
+        zones: Some(25),
+        rate: Some((210e6, 100e6)),
+        ..Like::default()
+    };
+    let text = like(&base, &wanted).unwrap();
+    let d = DriveModel::from_toml(&text).unwrap_or_else(|e| panic!("{e}\n{text}"));
+    let size = d.counted_blocks().bytes() as f64;
+    assert!((2.0e12..2.001e12).contains(&size), "{size}");
+    let zones = &d.spec().geometry.zones;
+    assert_eq!((zones.len(), d.spec().mechanics.rpm), (25, 5400));
+    assert_eq!(d.spec().reference, format!("made after {} by smrlab drive new", base.name()));
+    // One block more or less on a track of 90 turns a second.
+    let rate = |i: usize| f64::from(zones[i].sectors) * 512.0 * 90.0;
+    assert!(
+        (rate(0) - 210e6).abs() < 46_080.0 && (rate(24) - 100e6).abs() < 46_080.0,
+        "{} {}",
+        rate(0),
+        rate(24)
+    );
+    // As many surfaces as leave cylinders about as many: the seek curve is that of a drive of this kind.
+    let cylinders = |d: &DriveModel| f64::from(d.geometry().cylinders());
+    assert!((0.6..1.6).contains(&(cylinders(&d) / cylinders(&base))), "{}", cylinders(&d));
+    assert!(d.provenance().iter().all(|p| p.kind == "assumed"));
+    assert!(d.provenance().iter().any(|p| p.field == "geometry.surfaces" && p.source.contains("asked of")));
+    assert_eq!(like(&base, &Like { zones: Some(0), ..wanted.clone() }).unwrap_err().0[0].field, "zones");
+    assert_eq!(like(&base, &Like { rate: Some((1.0, 1.0)), ..wanted }).unwrap_err().0[0].field, "rate");
+    // A cylinder in each zone is the least, and that is possible.
+    let small = |n| like(&base, &Like { name: "s".into(), capacity: Some(Blocks(n)), ..Like::default() });
+    let e = small(1).unwrap_err().0.remove(0);
+    assert_eq!(e.field, "capacity");
+    let least: u64 = e.problem.rsplit_once("at least ").unwrap().1.trim_end_matches("blk").parse().unwrap();
+    assert!(small(least - 1).is_err());
+    assert_eq!(DriveModel::from_toml(&small(least).unwrap()).unwrap().counted_blocks(), Blocks(least));
+    // A rate alone lays out zones, too.
+    let rate = Like { name: "fast".into(), rate: Some((100e6, 50e6)), ..Like::default() };
+    let fast = DriveModel::from_toml(&like(&base, &rate).unwrap()).unwrap();
+    let outer = f64::from(fast.spec().geometry.zones[0].sectors) * 512.0 * 120.0;
+    assert!((outer - 100e6).abs() < 61_440.0, "{outer}");
+    // Nothing asked: the same drive.
+    let same = like(&base, &Like { name: base.name().into(), ..Like::default() }).unwrap();
+    assert_eq!(DriveModel::from_toml(&same).unwrap().spec().geometry, base.spec().geometry);
+}
+
+/// A zone of 30 cylinders of 44 sectors, four of them spare, a defect on which another block lies, and blocks that do not count: what is made after it has zones of the
+/// same rate without any of that.
+#[test]
+fn zones_made_anew_have_nothing_of_the_old_ones() {
+    let tiny = preset("tiny");
+    let zone = ZoneSpec { spare_sectors: 4, ..ZoneSpec::plain(30, 44) };
+    let defects = vec![crate::geometry::Defect { cylinder: 1, surface: 0, sector: 3 }];
+    let remaps = vec![crate::geometry::Remap { block: 5, to: defects[0] }];
+    let geometry = GeometrySpec { defects, remaps, ..GeometrySpec::single_surface(vec![zone]) };
+    let spec = DriveSpec { geometry, counted: Some(Blocks(900)), ..tiny.spec().clone() };
+    let base = DriveModel::new(spec, Vec::new()).unwrap();
+    let wanted = Like { name: "new".into(), zones: Some(1), capacity: Some(Blocks(1000)), ..Like::default() };
+    let made = DriveModel::from_toml(&like(&base, &wanted).unwrap()).unwrap();
+    let g = &made.spec().geometry;
+    assert_eq!(
+        (&g.zones[..], &g.defects[..], made.spec().counted),
+        (&[ZoneSpec::plain(25, 40)][..], &[][..], None)
+    );
+}
