@@ -407,13 +407,12 @@ fn run(mechanics: &mut Mechanics, work: Work<'_>, at: SimTime, watch: &mut impl 
     let (before, cylinder) = (mechanics.head().track.0, mechanics.head().cylinder());
     let (end, began, last) = if let Some(time) = stated {
         let (first, cylinder, last) = mechanics.passed(op.pba, op.blocks);
-        (at + passes(mechanics, time), (first.0, cylinder), last.0)
+        (at + passes(mechanics, time), (first, cylinder), last.0)
     } else {
         let end = mechanics.service(at, op.dir, op.pba, op.blocks);
-        let first = mechanics.began();
-        (end, (first.track().0, first.cylinder()), mechanics.head().track.0)
+        (end, mechanics.began(), mechanics.head().track.0)
     };
-    let tracks = Tracks { before, first: began.0, last, cylinders: began.1.abs_diff(cylinder) };
+    let tracks = Tracks { before, first: began.0.0, last, cylinders: began.1.abs_diff(cylinder) };
     let cause = request.map_or(op.cause, |request| on_account(op, request));
     let (request, timed) = (request.map(|r| r.id), stated.is_none().then_some(&*mechanics));
     watch.op(&OpDone { member, request, op, cause, start: at, end, tracks, timed });

@@ -3,7 +3,7 @@
 
 use super::transfer::{Aim, EndPlace, on_track, turn};
 use super::{Mechanics, Model, Positioning, Target};
-use crate::geometry::{REVOLUTION, wrapped};
+use crate::geometry::{REVOLUTION, TrackNo, wrapped};
 use smrlab_units::{Blocks, Dir, Pba, SimTime};
 
 impl Mechanics {
@@ -98,7 +98,7 @@ impl Mechanics {
         let to = seg.sector_angle(sector + done);
         let end = SimTime(start.0 + self.per_rpm.div_ceil((wait + (to - from) as i64).max(0) as u64));
         self.last = (start.0, Positioning { overhead: 0, arrive: start.0, wait });
-        self.began = Target { pba: pba.0, angle: begin, ..*track };
+        self.began = track.lies_on();
         self.head.angle = wrapped(at.start + to, REVOLUTION);
         self.head.ended(pba + Blocks(done), end);
         Some((Blocks(done), end))
@@ -152,7 +152,7 @@ impl Mechanics {
         }
         let Some((units, place)) = reached else { return (Blocks::ZERO, start) };
         let end = SimTime(end(units));
-        self.leave(start, p, target, (place, pba + Blocks(done), end));
+        self.leave(start, p, target.lies_on(), (place, pba + Blocks(done), end));
         (Blocks(done), end)
     }
 
@@ -198,7 +198,7 @@ impl Mechanics {
         let end =
             |units: u64| SimTime(p.arrive + self.per_rpm.div_ceil((p.wait + units as i64).max(0) as u64));
         let (first, last) = (end(gathered), end(units));
-        self.leave(start, p, *target, (place, pba + blocks, last));
+        self.leave(start, p, target.lies_on(), (place, pba + blocks, last));
         (first, last)
     }
 
@@ -215,7 +215,7 @@ impl Mechanics {
         &mut self,
         start: SimTime,
         p: Positioning,
-        began: Target,
+        began: (TrackNo, u32),
         (place, next, end): (EndPlace, Pba, SimTime),
     ) {
         place.leave(&mut self.head);
@@ -248,7 +248,7 @@ impl Mechanics {
                 place.leave(&mut self.head);
                 self.head.angle = (target.angle + edge) % REVOLUTION;
                 self.head.ended(pba + blocks, end);
-                (self.last, self.began) = ((start.0, p), target);
+                (self.last, self.began) = ((start.0, p), target.lies_on());
                 let first = SimTime(p.arrive + self.per_rpm.div_ceil(wait + first_block));
                 return (first, end);
             }

@@ -134,6 +134,12 @@ impl Target {
     pub fn cylinder(&self) -> u32 {
         self.cylinder
     }
+
+    /// Both.
+    #[inline(always)]
+    fn lies_on(&self) -> (TrackNo, u32) {
+        (self.track(), self.cylinder)
+    }
 }
 
 /// Where the head is after the last operation.
@@ -217,7 +223,8 @@ pub struct Mechanics {
     advances: Vec<[Advance; 2]>,
     head: Head,
     last: (u64, Positioning),
-    began: Target,
+    /// The track and the cylinder on which the last operation began.
+    began: (TrackNo, u32),
     /// A block that was looked at, mostly the last one: others are mostly on its track.
     noted: (Target, Aim),
     /// The blocks around the one that was looked at last.
@@ -263,7 +270,7 @@ impl Mechanics {
             advances: Vec::new(),
             head,
             last: (0, Positioning::default()),
-            began: Target::default(),
+            began: (TrackNo(0), 0),
             noted: Default::default(),
             even: geometry.even(Pba(0)),
             swept: Swept::default(),
@@ -383,7 +390,7 @@ impl Mechanics {
             return Positioning { overhead, arrive: now.0 + overhead + seek, wait: 0 };
         }
         if at_once {
-            return self.go_on(now, angle, dir, t);
+            return self.go_on(now, angle, dir, *t);
         }
         let delay = overhead + self.seek(dir, t);
         let arrive = now.0 + delay;
@@ -394,10 +401,10 @@ impl Mechanics {
 
     /// A transfer that continues the last one at once: measured from the exact angle at which that ended, so that two
     /// commands take as long as one.
-    fn go_on(&self, now: SimTime, angle: u64, dir: Dir, t: &Target) -> Positioning {
+    fn go_on(&self, now: SimTime, angle: u64, dir: Dir, t: Target) -> Positioning {
         let late = turn(self.head.angle, angle);
         let gap = turn(self.head.angle, t.angle);
-        let switch = if t.track == self.head.track.0 { 0 } else { self.seek(dir, t) };
+        let switch = if t.track == self.head.track.0 { 0 } else { self.seek(dir, &t) };
         let lost = (switch * self.rpm).saturating_sub(gap).div_ceil(REVOLUTION);
         Positioning { overhead: 0, arrive: now.0, wait: (gap + lost * REVOLUTION) as i64 - late as i64 }
     }
@@ -439,7 +446,7 @@ impl Mechanics {
         let end = match self.model {
             Model::Instant => {
                 self.last = (start.0, Positioning { overhead: 0, arrive: start.0, wait: 0 });
-                self.head_to_last(&target, aim, pba, blocks);
+                self.head_to_last(target, aim, pba, blocks);
                 start.0
             }
             Model::NoRotation => {
@@ -447,7 +454,7 @@ impl Mechanics {
                 p.arrive = p.arrive.max(data.unwrap_or_default().0);
                 self.last = (start.0, p);
                 let time = self.plain_transfer(aim, pba, blocks);
-                self.head_to_last(&target, aim, pba, blocks);
+                self.head_to_last(target, aim, pba, blocks);
                 p.arrive + time
             }
             Model::Full => {
@@ -465,13 +472,13 @@ impl Mechanics {
             }
         };
         self.head.ended(pba + blocks, SimTime(end));
-        self.began = target;
+        self.began = target.lies_on();
         SimTime(end)
     }
 
-    /// Where the last operation began.
-    pub fn began(&self) -> &Target {
-        &self.began
+    /// The track and the cylinder on which the last operation began.
+    pub fn began(&self) -> (TrackNo, u32) {
+        self.began
     }
 
     /// Where the time of the last operation went.

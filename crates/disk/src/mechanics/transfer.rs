@@ -239,7 +239,7 @@ impl Mechanics {
     ) -> (u64, EndPlace) {
         let seg = &self.geometry.zone_runs()[aim.zone_run];
         if !self.even.has(pba, blocks.0) {
-            return self.slipped_transfer(dir, t, aim, pba, blocks);
+            return self.slipped_transfer(dir, *t, aim, pba, blocks);
         }
         if aim.sector + blocks.0 <= seg.usable.divisor() {
             return on_track(seg, t, &aim, blocks.0);
@@ -261,11 +261,11 @@ impl Mechanics {
         if aim.sector + blocks.0 <= seg.usable.divisor() || !self.geometry.slips().is_empty() {
             return self.full_transfer(dir, t, aim, pba, blocks);
         }
-        self.sweep_tracks(dir, t, aim, blocks)
+        self.sweep_tracks(dir, *t, aim, blocks)
     }
 
     #[inline(never)]
-    fn sweep_tracks(&mut self, dir: Dir, t: &Target, aim: Aim, blocks: Blocks) -> (u64, EndPlace) {
+    fn sweep_tracks(&mut self, dir: Dir, t: Target, aim: Aim, blocks: Blocks) -> (u64, EndPlace) {
         let seg = &self.geometry.zone_runs()[aim.zone_run];
         let raw_end = aim.raw + blocks.0;
         if raw_end > seg.first_raw + seg.blocks() {
@@ -273,14 +273,14 @@ impl Mechanics {
         }
         if self.swept.blocks != blocks.0 || self.swept.begun.pba != t.pba {
             let stretch = stretch(seg, aim, raw_end);
-            self.swept = Swept { begun: *t, aim, blocks: blocks.0, stretch };
+            self.swept = Swept { begun: t, aim, blocks: blocks.0, stretch };
         }
         self.pass(dir, seg, aim, &self.swept.stretch)
     }
 
     /// The same where sectors are slipped, and perhaps blocks remapped.
     #[inline(never)]
-    fn slipped_transfer(&self, dir: Dir, t: &Target, aim: Aim, pba: Pba, blocks: Blocks) -> (u64, EndPlace) {
+    fn slipped_transfer(&self, dir: Dir, t: Target, aim: Aim, pba: Pba, blocks: Blocks) -> (u64, EndPlace) {
         if self.scattered(pba, blocks) {
             return self.scattered_transfer(dir, pba, blocks);
         }
@@ -288,7 +288,7 @@ impl Mechanics {
         let raw_end = self.raw_end(aim.raw, pba, blocks);
         let slots = raw_end - aim.raw;
         if aim.sector + slots <= seg.usable.divisor() {
-            return on_track(seg, t, &aim, slots);
+            return on_track(seg, &t, &aim, slots);
         }
         self.long_transfer(dir, aim, raw_end)
     }
@@ -426,10 +426,10 @@ impl Mechanics {
 
     /// Puts the head where a transfer ends, in the models that do not need the angle.
     #[inline]
-    pub(super) fn head_to_last(&mut self, first: &Target, aim: Aim, pba: Pba, blocks: Blocks) {
+    pub(super) fn head_to_last(&mut self, first: Target, aim: Aim, pba: Pba, blocks: Blocks) {
         let usable = self.geometry.zone_runs()[aim.zone_run].usable.divisor();
         let last = if aim.sector + blocks.0 <= usable && self.geometry.slips().is_empty() {
-            *first
+            first
         } else {
             self.target(Pba(pba.0 + blocks.0 - 1))
         };

@@ -295,12 +295,12 @@ impl Behind<'_> {
     ) -> Option<(SimTime, SimTime)> {
         let passed = self.buffer.passed()?;
         let op = MediaOp { pba: Pba(passed.lba), blocks: Blocks(passed.blocks), ..*op };
-        let (began, (before, cylinder)) = (self.mechanics.began(), passed.before);
+        let ((first, began), (before, cylinder)) = (self.mechanics.began(), passed.before);
         let tracks = Tracks {
             before,
-            first: began.track().0,
+            first: first.0,
             last: self.mechanics.head().track.0,
-            cylinders: began.cylinder().abs_diff(cylinder),
+            cylinders: began.abs_diff(cylinder),
         };
         let cause = on_account(&op, request);
         let (start, end) = (passed.start, passed.end);
