@@ -82,6 +82,20 @@ def test_a_state_is_told_by_where_it_is_kept(kept: Path, tmp_path: Path) -> None
     assert stat.S_IMODE(kept.stat().st_mode) == 0o700
 
 
+def test_a_run_reads_the_columns_that_are_kept(kept: Path, tmp_path: Path) -> None:
+    """Not the trace in its store, which another run of the machine has read; its result names that one."""
+    memory = fsspec.filesystem("memory")
+    memory.pipe_file("/t/a.spc", TRACE.encode())
+    spec: dict[str, Any] = {"drive": "tiny", "wrap": "capacity", "trace": ["memory://t/a.spc:spc"], "layer": "cmr"}
+    store = Store(tmp_path / "study")
+    columns = inputs.columns_of(spec, identity.Digests(store))
+    columns[0].here()
+    memory.rm("/t/a.spc")
+    told = task.Task("a", "t", spec, store, "me", columns=columns)(_core.Control())
+    assert told.document is not None, told.fault
+    assert told.document["spec"]["trace"] == spec["trace"]
+
+
 def test_what_a_store_holds_is_read_again_where_it_changed(kept: Path, tmp_path: Path) -> None:
     """Told by its stamp; a digest that another has found is taken."""
     memory = fsspec.filesystem("memory")

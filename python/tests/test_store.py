@@ -115,6 +115,9 @@ def test_a_folder_comes_with_its_last_file_last(store: Store, tmp_path: Path, mo
     assert made.__exit__(KeyError, KeyError(), None) is False
     assert not store.there("points/q/result.json")
     assert not folder.exists()
+    made = store.filling("points/r")
+    shutil.rmtree(made.__enter__())
+    assert made.__exit__(KeyError, KeyError(), None) is False, "the fault is told, and not that the folder is missing"
 
 
 def test_files_go_there_and_come_back_whole(store: Store, tmp_path: Path) -> None:
