@@ -402,6 +402,28 @@ mod tests {
         }
     }
 
+    /// Half a step beyond the last one that is near enough from the largest skew nothing fits, and half a step before it that skew does:
+    /// on both sides.
+    #[test]
+    fn the_largest_skew_is_looked_for_on_both_sides() {
+        let sizes =
+            [4001.0, 3989.0, 3967.0, 3697.0, 3511.0, 3307.0, 3109.0, 2903.0, 2707.0, 2503.0, 2311.0, 2111.0];
+        // Of the ten best of twelve the worst is that of the third size.
+        let near = WHOLE / 0.01 * sizes[0] / sizes[2];
+        for sign in [1.0, -1.0] {
+            for (beyond, fits) in [(near - 0.5, true), (near + 0.5, false)] {
+                // By so many steps, of a hundredth of the largest number there is, the true skew is more than none.
+                let largest = |last: f64| sizes[0] - sign * 0.01 * (last + beyond);
+                let last = (0..20_000).map(f64::from).find(|i| (MOST * 100.0 * largest(*i)).floor() <= *i);
+                let largest = largest(last.unwrap());
+                let skew = sizes[0] / largest - 1.0;
+                let found = vernier(&sizes.map(|n| n / (1.0 + skew)));
+                let near = found.is_some_and(|found| (found - skew).abs() < 3e-6);
+                assert_eq!(near, fits, "{found:?} for {skew}");
+            }
+        }
+    }
+
     /// Sixteen tracks of a drive's last zone are enough to count their blocks, fewer are not.
     #[test]
     fn few_tracks_are_counted_where_there_are_sixteen() {

@@ -470,16 +470,24 @@ mod tests {
     /// After an hour a cache that was cleaned takes as many writes again, one that was not takes none.
     #[test]
     fn rest_helps_where_writes_have_not_to_wait_again() {
-        for (room, helps, said) in [(4000, true, "writes"), (900, false, "writes"), (0, false, "0 of them")] {
+        // Four chunks fit into what rest made room for: a quarter of 3840 writes is not enough, more than one of 3836 is.
+        let (quarter, more) = (16 * CHUNK as u64, 16 * CHUNK as u64 - 4);
+        for (room, writes, helps) in [
+            (4000, 4000, true),
+            (900, 4000, false),
+            (0, 4000, false),
+            (quarter / 4, quarter, false),
+            (quarter / 4, more, true),
+        ] {
             let mut cache = Cache { room, bytes: false, worn: 0, held: 0 };
             let mut target = Fake::new(1 << 20, move |_, _, blocks, now| now + cache.write(blocks));
             let (places, mut seen) = (nowhere(), Vec::new());
             let mut state = Filling { usual: 1e6, steady: 31e6, ..Filling::default() };
-            let size = CacheSize { blocks: 32_000, writes: 4000, write_blocks: 8, limit: None };
+            let size = CacheSize { blocks: 8 * writes, writes, write_blocks: 8, limit: None };
             let mut fill = Fill::new(1 << 20, &places, &mut state);
             let found = fill.rest_helps(&mut Dial::new(&mut target, &mut Quiet), size, &mut seen).unwrap();
             assert_eq!(found, helps, "{room}: {}", seen[0].saw);
-            assert!(room > 0 || seen[0].saw.contains(said), "{}", seen[0].saw);
+            assert!(room > 0 || seen[0].saw.contains("0 of them"), "{}", seen[0].saw);
         }
     }
 }
