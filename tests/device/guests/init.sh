@@ -14,5 +14,8 @@ $b mkdir /host/mnt/shared /host/mnt/kernel /host/mnt/tmp /host/mnt/fs
 $b mount -t 9p -o $shared,cache=none shared /host/mnt/shared
 $b mount -t 9p -o $shared,ro,cache=loose kernel /host/mnt/kernel
 $b chroot /host /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/mnt/tmp TMPDIR=/mnt/tmp /bin/bash /mnt/shared/script
-echo "guest: status $?"
+status=$?
+# What the kernel said of it.
+[ $status = 0 ] || $b dmesg | $b tail -n 40
+echo "guest: status $status"
 $b poweroff -f
