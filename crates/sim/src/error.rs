@@ -58,9 +58,9 @@ impl From<std::convert::Infallible> for RunError {
 fn remedy(e: &std::io::Error) -> &'static str {
     match e.kind() {
         std::io::ErrorKind::StorageFull => {
-            "; free some space or choose another --out (nothing was left there)"
+            "; free some space or choose another place (nothing was left there)"
         }
-        std::io::ErrorKind::PermissionDenied => "; choose another --out",
+        std::io::ErrorKind::PermissionDenied => "; choose another place",
         _ => "",
     }
 }

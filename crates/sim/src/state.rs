@@ -5,7 +5,7 @@ use crate::spec::Spec;
 use serde_json::{Value, json};
 use smrlab_array::ArrayState;
 use smrlab_drive::{Assembled, SavedState};
-use smrlab_trace::replace_file;
+use smrlab_trace::{can_replace_file, replace_file};
 use std::io::Read;
 use std::path::Path;
 
@@ -78,18 +78,18 @@ pub(crate) fn begin(spec: &Spec, drive: &Assembled, array: &str) -> Result<Optio
     Ok(Some(state))
 }
 
-/// Whether a state may be written to `path`: where nothing is, nothing in it, or a state.
-fn replaceable(path: &Path) -> Result<(), &'static str> {
-    if !path.exists() {
-        return Ok(());
+/// Whether a state may be written to `path`: where nothing is, nothing in it, or a state; in a folder that takes files. It is asked before
+/// the run, which would be lost.
+fn replaceable(path: &Path) -> Result<(), String> {
+    if path.exists() {
+        let mut beginning = Vec::new();
+        let file = Some(path).filter(|p| p.is_file()).and_then(|p| std::fs::File::open(p).ok());
+        let read = file.is_some_and(|f| f.take(64).read_to_end(&mut beginning).is_ok());
+        if !read || !(beginning.is_empty() || ArrayState::is_any(&beginning)) {
+            return Err("is there already, and is no state: name another file".into());
+        }
     }
-    let mut beginning = Vec::new();
-    let file = Some(path).filter(|p| p.is_file()).and_then(|p| std::fs::File::open(p).ok());
-    let read = file.is_some_and(|f| f.take(64).read_to_end(&mut beginning).is_ok());
-    if read && (beginning.is_empty() || ArrayState::is_any(&beginning)) {
-        return Ok(());
-    }
-    Err("is there already, and is no state: name another file")
+    can_replace_file(path).map_err(|e| format!("cannot be written: {e}; choose another place"))
 }
 
 /// Who each drive of a run is.
@@ -104,7 +104,7 @@ pub(crate) fn of_drive(spec: &Spec) -> SavedState {
 
 /// Writes a state; that of one drive is a drive's.
 pub(crate) fn save(path: &Path, state: ArrayState) -> Result<()> {
-    let fail = |e| RunError::Io { what: path.display().to_string(), source: e };
+    let fail = |e| RunError::Io { what: format!("save_state: {}", path.display()), source: e };
     let ArrayState { array, members } = state;
     let file = match <[SavedState; 1]>::try_from(members) {
         Ok([one]) if array.layer.is_empty() => SavedState { written: array.written, ..one }.encode(),

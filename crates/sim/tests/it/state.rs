@@ -204,6 +204,22 @@ fn a_state_is_written_over_no_other_file() {
     assert_eq!(std::fs::read(&mine).unwrap(), b"mine");
 }
 
+/// That a folder takes no state is said before the run, which would be lost: before a trace that cannot be read.
+#[test]
+fn a_folder_that_takes_no_state_is_told_before_the_run() {
+    let folder = Folder::new("nowhere");
+    let trace = folder.file("bad.csv");
+    std::fs::write(&trace, "no trace").unwrap();
+    let text = |file: &str| done(&trace, "cmr", &format!("save_state = '{file}'")).unwrap_err().to_string();
+    let nowhere = folder.file("none/s");
+    let e = text(&nowhere);
+    assert!(e.starts_with(&format!("save_state: {nowhere}: cannot be written: ")), "{e}");
+    assert!(e.ends_with("; choose another place"), "{e}");
+    let file = folder.file("s");
+    assert!(!text(&file).contains("save_state"), "the trace is what is wrong");
+    assert!(!std::path::Path::new(&file).exists(), "nothing is left");
+}
+
 /// A share of the caches, on layers of which one has none: that one begins as it is, and its result says so.
 #[test]
 fn a_comparison_fills_the_caches_that_there_are() {
