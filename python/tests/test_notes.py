@@ -19,8 +19,17 @@ def test_a_run_whose_caches_were_full_says_so(capsys: pytest.CaptureFixture[str]
     said = " ".join(capsys.readouterr().err.split())
     assert "The caches of a were full at the start" in said
     assert "fills in place, so cleaning began with the first requests" in said
+    assert "To see it begin: --prefill 0%." in said
     finish.tell_full([("b", {})])
     assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("cache", [{}, {"cached_blocks": 8}])
+def test_a_run_from_a_state_is_not_told_to_leave_out_a_prefill_alone(
+    capsys: pytest.CaptureFixture[str], cache: dict[str, int]
+) -> None:
+    finish.tell_full([("a", {"caches_full_at_start": True, "cache": cache, "spec": {"from_state": "aged"}})])
+    assert "--prefill 0% without --from-state" in " ".join(capsys.readouterr().err.split())
 
 
 def test_a_run_that_wrote_to_conventional_zones_alone_says_so(capsys: pytest.CaptureFixture[str]) -> None:

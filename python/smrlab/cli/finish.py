@@ -73,15 +73,18 @@ def tell_full(runs: list[tuple[str, dict[str, Any]]]) -> None:
     at_once = [(name, doc) for name, doc in runs if doc.get("caches_full_at_start")]
     full = [name for name, doc in at_once if text.dig(doc, "cache.cached_blocks") is not None]
     others = [name for name, _ in at_once if name not in full]
+    empty = "--prefill 0%"
+    if any(text.dig(doc, "spec.from_state") for _, doc in at_once):
+        empty += " without --from-state"
     if others:
         console.note(
             f"What was written before the run fills {', '.join(others)}, so cleaning began with the first requests. "
-            "To see it begin: --prefill 0%."
+            f"To see it begin: {empty}."
         )
     if full:
         console.note(
             f"The caches of {', '.join(full)} were full at the start: what was written before the run had filled them, "
-            "so cleaning began with the first requests. To see them fill: --prefill 0%, or --prefill 50%,of=cache."
+            f"so cleaning began with the first requests. To see them fill: {empty}, or --prefill 50%,of=cache."
         )
 
 
