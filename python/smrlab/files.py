@@ -23,11 +23,15 @@ def not_over(out: Path, *inputs: str | Path) -> None:
             raise InputError(f"{out} is what it is made from: name another file")
 
 
-def write_whole(path: Path, data: bytes) -> None:
-    """Writes under a temporary name of its own and renames at the end, so that a partial file never looks whole."""
+def write_whole(path: Path, data: bytes, *, folders: bool = True) -> None:
+    """Writes under a temporary name of its own and renames at the end, so that a partial file never looks whole.
+
+    Makes the folders that it needs, if asked to.
+    """
     temporary = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}.partial")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        if folders:
+            path.parent.mkdir(parents=True, exist_ok=True)
         temporary.write_bytes(data)
         temporary.replace(path)
     except (FileExistsError, NotADirectoryError):

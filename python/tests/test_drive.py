@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 import sys
@@ -151,3 +152,23 @@ def test_bash_completes_behind_what_it_takes_for_the_end_of_a_word() -> None:
     assert _tab("smrlab", "run", "--layer", "s-block", "--set", "layer.rules", "=") == "literal \nrepaired \n"
     assert _tab("smrlab", "run", "--trace", "synth", ":", "hotc", "--set", "se") == "seed=\n"
     assert shell.joined(["--set", "a", "=", "b", "c", "=", ""]) == ["--set", "a=b", "c=", ""]
+
+
+def test_a_drive_file_is_there_whole_or_not_at_all(
+    smrlab: Invoke, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for write in (Path.write_bytes, Path.write_text):
+
+        def full(self: Path, data: Any, write: Any = write) -> int:
+            write(self, data[:100])
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+        monkeypatch.setattr(Path, write.__name__, full)
+    ended = smrlab("drive", "new", "--like", "tiny", "--out", tmp_path / "mine.toml")
+    assert (ended.status, "free space or choose another --out" in ended.err) == (3, True), ended.err
+    assert list(tmp_path.iterdir()) == []
+    monkeypatch.undo()
+    # Folders are not made.
+    ended = smrlab("drive", "new", "--like", "tiny", "--out", tmp_path / "none/mine.toml")
+    assert (ended.status, "choose another --out" in ended.err) == (3, True), ended.err
+    assert list(tmp_path.iterdir()) == []

@@ -8,8 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
-from .. import _core, text
-from ..errors import InputError, MissingError
+from .. import _core, files, text
+from ..errors import InputError
 from . import catalogue, complete, console, picture
 from . import options as o
 from .console import escape
@@ -90,10 +90,7 @@ def _check_free(out: Path, force: bool) -> None:
 
 def _write(out: Path, made: str) -> None:
     """Writes a drive file and says so."""
-    try:
-        out.write_text(made)
-    except OSError as e:
-        raise MissingError(f"{out}: cannot be written: {e.strerror}; choose another --out") from None
+    files.write_whole(out, made.encode(), folders=False)
     typer.echo(f"{out} written", err=True)
 
 
