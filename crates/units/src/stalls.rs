@@ -71,7 +71,11 @@ impl Stalls {
         }
         // The spans that it touches. A drive's buffer answers some requests before others that were told of earlier, so
         // that spans may lie behind it too.
-        let first = self.episodes.partition_point(|e| e.1 < arrival);
+        let first = match self.episodes.last() {
+            Some(last) if arrival <= last.1 => self.episodes.partition_point(|e| e.1 < arrival),
+            // Mostly all of them are over.
+            _ => self.episodes.len(),
+        };
         let touched = self.episodes[first..].iter().take_while(|e| e.0 <= ack).count();
         let (mut from, mut at, mut to) = (arrival, ack, ack);
         for &(start, end) in self.episodes[first..first + touched].iter().rev() {
