@@ -46,10 +46,18 @@ impl Row {
     }
 }
 
+/// The first row that ends behind an offset.
+#[inline]
+fn first_behind(rows: &[Row], at: u64) -> usize {
+    // Halving asks for the one number of each row.
+    let later = rows.partition_point(|row| u64::from(row.first) <= at);
+    later - usize::from(later > 0 && rows[later - 1].end() > at)
+}
+
 /// Has `new` in a bucket instead of whatever lies in `span`; `gone` is told each part of that.
 #[inline]
 fn change(rows: &mut Vec<Row>, span: Range<u64>, new: Option<Row>, mut gone: impl FnMut(&Row)) {
-    let from = rows.partition_point(|row| row.end() <= span.start);
+    let from = first_behind(rows, span.start);
     let to = match (rows.get_mut(from), new) {
         // What is written again is mostly written as it was.
         (Some(old), Some(new)) if (old.first, old.blocks) == (new.first, new.blocks) => {
@@ -119,7 +127,7 @@ impl BucketedExtents {
     pub fn within(&self, span: Range<u64>) -> impl Iterator<Item = Extent> + '_ {
         let mut bucket = span.start / BUCKET;
         let rows = self.rows(bucket);
-        let mut rows = rows[rows.partition_point(|row| row.end() <= span.start % BUCKET)..].iter();
+        let mut rows = rows[first_behind(rows, span.start % BUCKET)..].iter();
         std::iter::from_fn(move || {
             while rows.as_slice().is_empty() {
                 bucket = self.after(bucket, span.end)?;
