@@ -171,6 +171,8 @@ impl PersistentCache {
     }
 
     /// Length and place of a further packet of `blocks` of data.
+    // In place: what a call puts together from parts waits to be copied.
+    #[inline(always)]
     fn next_packet(&self, blocks: u64) -> (u64, Head) {
         let length = |offset| self.o.sizes.length(offset, blocks);
         let at = self.log.place(length(self.log.head.offset), |lap| self.log_band(lap));

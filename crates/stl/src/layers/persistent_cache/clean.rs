@@ -190,19 +190,7 @@ impl PersistentCache {
             let room = size - full;
             // As in the published runs the track behind a part counts with it.
             let end = if p.last { place.blocks } else { (passed + p.tracks + 1) * place.track };
-            let parts = if need <= room {
-                full += need;
-                [Some((p.merged, end, need)), None]
-            } else {
-                // A scratch band is full in the middle: the rest goes to the next one.
-                full = (need - room).min(size);
-                let tracks = room / place.track;
-                let cut = (p.merged.start + tracks * place.track).min(p.merged.end);
-                let middle = (passed + tracks + 1) * place.track;
-                [Some((p.merged.start..cut, middle, room)), Some((cut..p.merged.end, end, need - room))]
-            };
-            passed += p.tracks;
-            for (part, end, n) in parts.into_iter().flatten() {
+            let mut lay = |part: Range<u64>, end, n| {
                 let to = if job.by_first { part.end } else { end };
                 job.collect(&counted, from..to, self.o.collect);
                 from = to;
@@ -210,7 +198,19 @@ impl PersistentCache {
                     let time = self.layout.turns(n, self.layout.track);
                     job.steps.push(SubStep { work: Work::Scratch(part), time });
                 }
+            };
+            if need <= room {
+                full += need;
+                lay(p.merged, end, need);
+            } else {
+                // A scratch band is full in the middle: the rest goes to the next one.
+                full = (need - room).min(size);
+                let tracks = room / place.track;
+                let cut = (p.merged.start + tracks * place.track).min(p.merged.end);
+                lay(p.merged.start..cut, (passed + tracks + 1) * place.track, room);
+                lay(cut..p.merged.end, end, need - room);
             }
+            passed += p.tracks;
             let home = self.layout.turns(p.tracks - u64::from(!p.last && p.tracks > 1), 1) + way;
             job.steps.push(SubStep { work: Work::Home(p.home), time: home });
         }
