@@ -9,6 +9,7 @@ from typing import Any
 from rich.text import Text
 
 from .errors import InputError
+from .files import write_whole
 
 # State, character, terminal colour, colour on paper; the state with the largest share of a cell wins.
 # Under a translation layer what was destroyed is an old copy or a guard: no loss, and no colour of one.
@@ -128,4 +129,4 @@ def write(doc: dict[str, Any], name: str, path: Path) -> None:
         title = html.escape(f"{name}: state of the medium")
         head = f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title><h1>{title}</h1>'
         picture = f"{head}{picture}</html>\n"
-    path.write_text(picture)
+    write_whole(path, picture.encode())

@@ -251,3 +251,12 @@ def test_documents_say_their_schema(capsys: pytest.CaptureFixture[str]) -> None:
     for doc, line, said in (({"a": 1}, True, '{"schema": 1, "a": 1}\n'), ([1], True, "[1]\n"), ([], False, "[]\n")):
         console.print_json(doc, line=line)
         assert capsys.readouterr().out == said
+
+
+def test_a_place_that_there_cannot_be_is_told_and_is_no_fault_of_the_program(smrlab: Invoke, tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_text("")
+    ended = smrlab("paper", "run", "he2014", "--quick", "--out", file / "papers")
+    assert (ended.status, f"--out {file}/papers: Not a directory" in ended.err) == (2, True), ended.err
+    assert smrlab("paper", "run", "none", "--out", tmp_path / "none").status == 2
+    assert not (tmp_path / "none").exists()

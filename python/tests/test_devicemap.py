@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
+import pytest
+
 from smrlab import devicemap
+from smrlab.errors import InputError
 
 CELLS = [[0.5, 0.2, 0.0], [0.0, 0.0, 0.4], [0.0, 0.0, 0.0], [1.0, 0.0, 0.0]] * 64
 
@@ -42,3 +46,10 @@ def test_guards_and_append_points_lie_where_their_band_says() -> None:
     # 70 cells are a row of 64 and six more.
     x, y = devicemap.LEFT + 6 * devicemap.CELL, devicemap.CELL
     assert f'<rect x="{x:.1f}" y="{y}" ' in at
+
+
+def test_a_picture_needs_a_place(tmp_path: Path) -> None:
+    devicemap.write(doc(), "d", tmp_path / "new/map.html")
+    assert "<svg" in (tmp_path / "new/map.html").read_text()
+    with pytest.raises(InputError, match="is not a folder; choose another --out"):
+        devicemap.write(doc(), "d", tmp_path / "new/map.html/map.svg")

@@ -172,3 +172,12 @@ def test_a_drive_file_is_there_whole_or_not_at_all(
     ended = smrlab("drive", "new", "--like", "tiny", "--out", tmp_path / "none/mine.toml")
     assert (ended.status, "choose another --out" in ended.err) == (3, True), ended.err
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_size_that_is_none_is_told_with_its_option(smrlab: Invoke, tmp_path: Path) -> None:
+    other = tmp_path / "other.toml"
+    ended = smrlab("drive", "new", "--capacity", "-2TB", "--out", other)
+    assert (ended.status, "--capacity: '-2TB' is not a size: " in ended.err) == (2, True), ended.err
+    for option in ("--size", "--medium-size", "--map-budget"):
+        ended = smrlab("device", "create", "d", option, "-8GiB")
+        assert (ended.status, f"{option}: '-8GiB' is not a size: " in ended.err) == (2, True), ended.err

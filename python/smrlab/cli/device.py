@@ -103,7 +103,7 @@ def create(
     """Make and start a device."""
     if size is not None and medium_size is not None:
         raise InputError("--size is what the host sees, --medium-size what the layer has for it: give one of the two")
-    host = None if size is None else _core.size_bytes(size)
+    host = None if size is None else o.size("--size", size)
     if host is not None and host < block:
         raise InputError(f"--size {size}: less than the smallest transfer of {block} bytes")
     if not 0 < speed <= 1e6:
@@ -111,7 +111,7 @@ def create(
     array, layer = _unstacked(stack, array, layer)
     config = {
         "name": name,
-        "size": None if medium_size is None else _core.size_bytes(medium_size),
+        "size": None if medium_size is None else o.size("--medium-size", medium_size),
         "host_size": host,
         "timing": devices.choice("--timing", timing, ("none", "model")),
         "speed": speed,
@@ -122,7 +122,7 @@ def create(
         "errors": errors,
         "block": block,
         "record": None if record is None else str(record.absolute()),
-        "map_budget": _core.size_bytes(map_budget),
+        "map_budget": o.size("--map-budget", map_budget),
         "stall_ns": faults.nanoseconds("--stall", stall),
         "chap": listening.check_chap(listen, chap),
         **_identity(drive, layer, array, from_state),

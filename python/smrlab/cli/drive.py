@@ -75,7 +75,7 @@ def new(
 ) -> None:
     """Make a drive file."""
     _check_free(out, force)
-    size = None if capacity is None else _core.size_bytes(capacity)
+    size = None if capacity is None else o.size("--capacity", capacity)
     ends = None if rate is None else _rates(rate)
     made = _core.drive_like(like, name or out.stem, size, rpm, zones, ends, surfaces, tracks)
     _write(out, made)

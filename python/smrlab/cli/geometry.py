@@ -221,7 +221,7 @@ def fit(
     }
     doc: dict[str, Any] = json.loads(_core.geometry_fit(text, json.dumps(options)))
     targets.folder(out.parent)
-    out.write_text(doc.pop("toml"))
+    files.write_whole(out, doc.pop("toml").encode())
     stem = out.with_suffix("")
     _fitted(doc, stem, skew_track)
     if as_json:

@@ -179,3 +179,11 @@ def apply_sets(spec: dict[str, Any], sets: list[str] | None) -> dict[str, Any]:
             known = ", ".join(f"{i}.PARAMETER" for i in _ITEMS)
             raise InputError(f"--set {text}: '{item}' has no parameters here; what has: {known}")
     return spec
+
+
+def size(option: str, given: str) -> int:
+    """A size in bytes; what is none is told with its option."""
+    try:
+        return _core.size_bytes(given)
+    except InputError as e:
+        raise InputError(f"{option}: {e}") from None

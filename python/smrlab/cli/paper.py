@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from .. import targets
 from ..errors import CheckFailed
 from ..text import counted
 from . import complete, console
@@ -79,6 +80,7 @@ def run(
     with chosen(scheduler, jobs) as executor:
         for paper in [papers.load(n) for n in (papers.known() if name == "all" else [name])]:
             only = paper.experiments_of(figure) if figure else []
+            targets.folder(out)
             with console.progress() as watch:
                 found = papers.reproduce(
                     paper, scale, out / "runs", traces=traces, only=only, executor=executor, watch=watch

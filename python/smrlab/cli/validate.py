@@ -91,7 +91,7 @@ def _fit(drive: str, trace: str, reference: str, to: Path, as_json: bool) -> Non
     """Writes the fitted drive, and tells what was fitted and what it brought."""
     files.not_over(to, drive.split(",")[0], trace.split(":")[0])
     toml, text = _core.fit(drive, trace, reference)
-    to.write_text(toml)
+    files.write_whole(to, toml.encode())
     doc: dict[str, Any] = json.loads(text)
     if as_json:
         console.print_json(doc)
