@@ -175,18 +175,19 @@ class Device(Server):
 
         A store elsewhere is the user's: it is deleted only with `delete_own`, and nothing else in its directory is.
         """
-        if self.running():
-            self.stop(force=force, say=say)
-        store, kept = self.store(), None
-        if store is not None and (store / "header").exists() and not store.is_relative_to(self.path):
-            if delete_own:
-                delete_store(store)
-            else:
-                kept = store
-        # A socket that its server left elsewhere; one at which somebody else listens now is that one's.
-        with contextlib.suppress(InputError):
-            clear(self.socket())
-        shutil.rmtree(self.path)
+        with self.alone():
+            if self.running():
+                self.stop(force=force, say=say)
+            store, kept = self.store(), None
+            if store is not None and (store / "header").exists() and not store.is_relative_to(self.path):
+                if delete_own:
+                    delete_store(store)
+                else:
+                    kept = store
+            # A socket that its server left elsewhere; one at which somebody else listens now is that one's.
+            with contextlib.suppress(InputError):
+                clear(self.socket())
+            shutil.rmtree(self.path)
         return kept
 
     def mount(self, directory: Path) -> tuple[Path, str | None]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import os
 import re
@@ -11,7 +12,7 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -134,6 +135,26 @@ class Server:
             raise InputError(f"{self.name}: {doc['error']}")
         return doc["ok"]
 
+    @contextlib.contextmanager
+    def alone(self) -> Iterator[None]:
+        """While no other command starts or removes the device: those wait for each other."""
+        try:
+            directory = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            raise InputError(f"there is no device '{self.name}' any more") from None
+        there = False
+        try:
+            # Some file systems of networks lock no directories.
+            with contextlib.suppress(OSError):
+                fcntl.flock(directory, fcntl.LOCK_EX)
+            with contextlib.suppress(OSError):
+                there = os.path.samestat(os.fstat(directory), self.path.stat())
+            if not there:
+                raise InputError(f"there is no device '{self.name}' any more")
+            yield
+        finally:
+            os.close(directory)
+
     def start(self, say: Say = lambda _: None) -> None:
         """Starts the server and waits until it answers."""
         if self.running():
@@ -142,6 +163,13 @@ class Server:
             raise MissingError("nbdkit is missing; all that devices use: sudo apt-get install nbdkit fuse3 libnbd-bin")
         if len(os.fsencode(self.path / "control.sock")) >= SOCKET_PATH:
             raise InputError(f"{self.path} is too long for a socket: set SMRLAB_STATE to a shorter directory")
+        with self.alone():
+            self._start(say)
+
+    def _start(self, say: Say) -> None:
+        # By another command, which was waited for.
+        if self.running():
+            raise InputError(f"{self.name} is being served already")
         self._await_end()
         clear(self.socket())
         for old in (self.path / "pid", self.path / "control.sock"):

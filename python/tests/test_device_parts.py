@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
+from collections.abc import Callable
 from pathlib import Path
+from threading import Thread
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -381,3 +384,48 @@ def test_cells_of_a_medium_are_what_most_concerns_who_looks() -> None:
     assert f'<rect x="{devicemap.LEFT + 2 * devicemap.CELL:.1f}" y="{devicemap.CELL}" width="2"' in devicemap.svg(
         rows, "d"
     )
+
+
+def test_commands_that_start_or_remove_a_device_wait_for_each_other(
+    device: Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two starts at once made two servers of one device, and two removals ended with a traceback."""
+    monkeypatch.setattr("subprocess.Popen", lambda *_, **__: pytest.fail("a second server"))
+    monkeypatch.setattr("shutil.which", lambda _: "nbdkit")
+    runs = False
+    monkeypatch.setattr(Device, "running", lambda _: runs)
+    said: list[str] = []
+
+    def refused(command: Callable[[], object]) -> None:
+        try:
+            command()
+        except InputError as e:
+            said.append(str(e))
+
+    def meanwhile(command: Callable[[], object], change: Callable[[], object]) -> None:
+        with device.alone():
+            other = Thread(target=refused, args=(command,))
+            other.start()
+            other.join(0.2)
+            assert other.is_alive()
+            change()
+        other.join(10)
+
+    def serve() -> None:
+        nonlocal runs
+        runs = True
+
+    meanwhile(device.start, serve)
+    assert said.pop() == "d is being served already"
+    runs = False
+    meanwhile(device.remove, lambda: shutil.rmtree(device.path))
+    assert said.pop() == "there is no device 'd' any more"
+    # Nor is another one taken for it that has its name since.
+    device.path.mkdir()
+
+    def anew() -> None:
+        device.path.rename(device.path.with_name("old"))
+        device.path.mkdir()
+
+    meanwhile(device.remove, anew)
+    assert (said.pop(), device.path.exists()) == ("there is no device 'd' any more", True)
