@@ -171,7 +171,7 @@ impl FromValue for u64 {
         // A number such as 1e5 is a real one in TOML and JSON.
         let real =
             |v: &Value| v.as_f64().filter(|x| x.fract() == 0.0 && (0.0..9e15).contains(x)).map(|x| x as u64);
-        v.as_u64().or_else(|| real(v)).or_else(|| text(v)).ok_or("a whole number from 0")
+        v.as_u64().or_else(|| real(v)).or_else(|| text(v)).ok_or("a whole number from 0, below 2^64")
     }
     fn default_from(text: &str) -> Self {
         parse_count(text).unwrap_or_default()
@@ -292,6 +292,10 @@ mod tests {
             assert!(text.contains(part), "{part}\nin\n{text}");
         }
         assert_eq!(e.kind(), crate::error::Kind::Input);
+        // What is too large is a whole number from 0, too.
+        let e =
+            Spec::from_json(&serde_json::json!({"seed": "18446744073709551616"}).to_string()).unwrap_err();
+        assert!(e.to_string().ends_with("a whole number from 0, below 2^64"), "{e}");
     }
 
     #[test]
