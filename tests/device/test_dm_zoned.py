@@ -31,7 +31,8 @@ LAYER = "zoned,zone=8MiB,conventional=12%,max_open=16"
 ZONE = (8 << 20) // 512
 READ, WRITE, RESET = 0, 1, 8
 # Slower than the drive is, so that the guest's processor takes little of the time: the kernel's reclaim waits for it,
-# the filter's does not. Where the host takes so many ns before a write, on a busy machine, the drive is served slower.
+# the filter's does not, so nothing may run beside it. Where the host takes so many ns before a write, on a busy
+# machine, the drive is served slower.
 SPEEDS = (0.5, 0.25)
 LONG = 8e6
 # The kernel's own figures differ so much from one measurement to the next (184 to 220 resets with `sqlite`) that one
@@ -241,6 +242,7 @@ def measured(
 
 
 @pytest.mark.full
+@pytest.mark.timed
 @pytest.mark.parametrize("name", WORKLOADS)
 def test_the_filter_asks_for_what_the_kernels_target_asks_for(
     make: Make, fast: Path, tmp_path: Path, name: str

@@ -3,7 +3,6 @@
 /// Buckets per power of two.
 const SUB_BITS: u32 = 7;
 const SUB: usize = 1 << SUB_BITS;
-const BUCKETS: usize = (64 - SUB_BITS as usize + 1) * SUB;
 
 /// The width of a bucket relative to its lower edge: the largest error of a percentile. Where the values in its bucket are
 /// all the same the percentile is exact.
@@ -17,18 +16,13 @@ struct Bucket {
 }
 
 /// Counts of values in buckets whose width grows with the value, one by one below 128; sum, mean and maximum are exact.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Histogram {
-    buckets: Box<[Bucket]>,
+    /// Up to that of the largest value: of thousands of drives each has its own.
+    buckets: Vec<Bucket>,
     /// What was counted beyond what buckets could add up.
     beyond: u128,
     max: u64,
-}
-
-impl Default for Histogram {
-    fn default() -> Self {
-        Self { buckets: vec![Bucket::default(); BUCKETS].into_boxed_slice(), beyond: 0, max: 0 }
-    }
 }
 
 impl Bucket {
@@ -60,10 +54,25 @@ fn edges(bucket: usize) -> (u64, u64) {
 }
 
 impl Histogram {
+    #[inline]
+    fn bucket_of(&mut self, value: u64) -> &mut Bucket {
+        let at = bucket(value);
+        if at >= self.buckets.len() {
+            self.grow(at);
+        }
+        &mut self.buckets[at]
+    }
+
+    /// Makes room for a bucket, and for all of its power of two.
+    #[cold]
+    fn grow(&mut self, at: usize) {
+        self.buckets.resize((at | (SUB - 1)) + 1, Bucket::default());
+    }
+
     /// Counts a value.
     #[inline]
     pub fn add(&mut self, value: u64) {
-        let b = &mut self.buckets[bucket(value)];
+        let b = self.bucket_of(value);
         b.count += 1;
         match b.sum.checked_add(value) {
             Some(sum) => b.sum = sum,
@@ -77,7 +86,7 @@ impl Histogram {
         if n == 0 {
             return;
         }
-        let b = &mut self.buckets[bucket(value)];
+        let b = self.bucket_of(value);
         b.count += n as u64;
         let sum = u128::from(b.sum) + u128::from(value) * n as u128;
         b.sum = u64::try_from(sum).unwrap_or(u64::MAX);
@@ -87,6 +96,9 @@ impl Histogram {
 
     /// Adds the counts of `other`.
     pub fn merge(&mut self, other: &Self) {
+        if other.buckets.len() > self.buckets.len() {
+            self.buckets.resize(other.buckets.len(), Bucket::default());
+        }
         for (a, b) in self.buckets.iter_mut().zip(other.buckets.iter()) {
             a.count += b.count;
             match a.sum.checked_add(b.sum) {
@@ -153,11 +165,11 @@ mod tests {
                 let (lo, width) = edges(b);
                 assert!(lo <= value && value - lo < width, "{value}: {lo} + {width}");
                 assert!((width - 1) as f64 <= lo as f64 * RELATIVE_ERROR, "{value}");
-                assert!(b >= last && b < BUCKETS);
+                assert!(b >= last);
                 last = b;
             }
         }
-        assert!(bucket(u64::MAX) < BUCKETS);
+        assert_eq!(bucket(u64::MAX) + 1, (64 - SUB_BITS as usize + 1) * SUB);
     }
 
     #[test]
@@ -179,6 +191,22 @@ mod tests {
             (4096.0, 4096.0, 1_048_576.0)
         );
         assert_eq!((Histogram::default().percentile(0.5), Histogram::default().mean()), (0.0, 0.0));
+    }
+
+    #[test]
+    fn buckets_are_there_up_to_the_largest_value_alone() {
+        let (mut small, mut large) = (Histogram::default(), Histogram::default());
+        assert_eq!((small.buckets.capacity(), small.count(), small.max()), (0, 0, 0));
+        small.add_times(9, 0);
+        assert_eq!(small.buckets.capacity(), 0);
+        small.add(300);
+        large.add(u64::MAX);
+        assert_eq!((small.buckets.len(), large.buckets.len()), (3 * SUB, 58 * SUB));
+        let before = large.rows().next();
+        large.merge(&small);
+        small.merge(&large);
+        assert_eq!((large.rows().count(), large.rows().last()), (2, before));
+        assert_eq!(small.rows().map(|r| r.2).collect::<Vec<_>>(), [2, 1]);
     }
 
     #[test]
