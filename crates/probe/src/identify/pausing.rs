@@ -271,6 +271,20 @@ mod tests {
         assert!(!pausing.is_home(&mut dial, (3000, 0.23)).unwrap());
     }
 
+    /// When a drive has answered that begins at `now`: what it cached lies somewhere else than where it belongs.
+    fn answered(cached: &mut Vec<u64>, dir: smrlab_units::Dir, lba: u64, now: u64) -> u64 {
+        match dir {
+            smrlab_units::Dir::Write => {
+                cached.retain(|c| *c != lba);
+                cached.push(lba);
+                now + 1000
+            }
+            smrlab_units::Dir::Read => {
+                passes(lba as f64 / 1000.0 + if cached.contains(&lba) { 0.4 } else { 0.0 }, now)
+            }
+        }
+    }
+
     /// Asks of a drive that begins to bring pieces home after a second without a request and takes half a second for each; `first` says
     /// which of those that are not home is next, or that all come home at once. It is handed on with two places and their own angles.
     fn ask<T>(
@@ -289,15 +303,8 @@ mod tests {
                     break;
                 }
             }
-            let end = if dir == smrlab_units::Dir::Write {
-                cached.retain(|c| *c != lba);
-                cached.push(lba);
-                now + 1000
-            } else {
-                passes(lba as f64 / 1000.0 + if cached.contains(&lba) { 0.4 } else { 0.0 }, now)
-            };
-            quiet_since = end;
-            end
+            quiet_since = answered(&mut cached, dir, lba, now);
+            quiet_since
         });
         let mut quiet = Quiet;
         let mut dial = Dial::new(&mut target, &mut quiet);
@@ -354,18 +361,8 @@ mod tests {
                 // It is waited for.
                 now = now.max(at);
             }
-            let end = match dir {
-                smrlab_units::Dir::Write => {
-                    cached.retain(|c| *c != lba);
-                    cached.push(lba);
-                    now + 1000
-                }
-                smrlab_units::Dir::Read => {
-                    passes(lba as f64 / 1000.0 + if cached.contains(&lba) { 0.4 } else { 0.0 }, now)
-                }
-            };
-            quiet_since = end;
-            end
+            quiet_since = answered(&mut cached, dir, lba, now);
+            quiet_since
         });
         let mut quiet = Quiet;
         let mut dial = Dial::new(&mut target, &mut quiet);
