@@ -348,6 +348,8 @@ impl Resolved {
             window: self.window,
             stall: self.stall,
             foretold: true,
+            heatmap: true,
+            drives: 1,
         }
     }
 

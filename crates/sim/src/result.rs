@@ -1,6 +1,7 @@
 //! What a run's metrics look like as JSON: the keys that users' scripts rely on. A key that does not apply is absent.
 
 use crate::engine::Arrivals;
+use crate::metrics::heatmap::HeatMap;
 use crate::metrics::times::Summary;
 use crate::metrics::updates::Unwritten;
 use crate::metrics::{Amplification, Events, Metrics, Tally};
@@ -405,7 +406,7 @@ fn histogram(m: &Metrics) -> Table {
 }
 
 fn heatmap(m: &Metrics) -> Table {
-    let rows: Vec<_> = m.heatmap.rows().collect();
+    let rows: Vec<_> = m.heatmap.iter().flat_map(HeatMap::rows).collect();
     let int = |f: &dyn Fn(&(u64, SimTime, usize, u64, u64, [u32; 2])) -> u64| {
         Column::Int(rows.iter().map(|r| f(r) as i64).collect())
     };
@@ -444,6 +445,8 @@ mod tests {
             window: None,
             stall,
             foretold: false,
+            heatmap: false,
+            drives: 1,
         });
         (m.host[0], m.host[1]) = (tally(5, 20, 6), tally(9, 84, 25));
         m.undone = [tally(2, 4, 1), tally(3, 24, 7)];

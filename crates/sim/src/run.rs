@@ -136,9 +136,11 @@ fn several(run: Resolved, array: ArrayRun, logs: Logs) -> Parts<EventLoop, true>
         Vec::new()
     };
     let spaces = Spaces::several(array.spaces(), run.host);
-    let (setup, bands) = (MetricsSetup { spaces, ..run.measured() }, layer_bands(&run.drive));
+    let setup = MetricsSetup { spaces, drives: disks, ..run.measured() };
+    let bands = layer_bands(&run.drive);
     let own = run.drive.built.layer.host_blocks();
-    let of_member = MetricsSetup { host_blocks: own, spaces: Spaces::one(own), foretold: false, ..setup };
+    let of_member =
+        MetricsSetup { host_blocks: own, spaces: Spaces::one(own), foretold: false, heatmap: false, ..setup };
     let metrics = |_| {
         let mut m = Metrics::new(&of_member);
         m.bands = bands.clone().map(BandWalk::new);

@@ -46,7 +46,7 @@ pub struct Metrics {
     /// Windows.
     pub timeline: Timeline,
     /// Bins.
-    pub heatmap: HeatMap,
+    pub heatmap: Option<HeatMap>,
     /// Movement of the head.
     pub movement: Movement,
     /// Movement over bands, where the medium has any.
@@ -107,6 +107,10 @@ pub struct MetricsSetup {
     pub stall: SimTime,
     /// Requests are told of before they come ([`Metrics::coming`]).
     pub foretold: bool,
+    /// A heat map is kept: the result shows none of an array's drives.
+    pub heatmap: bool,
+    /// Drives that have a timeline.
+    pub drives: usize,
 }
 
 impl Metrics {
@@ -120,8 +124,8 @@ impl Metrics {
             updates: Updates::new(setup.spaces.blocks(), setup.foretold),
             war_writes: Amplification::default(),
             times: Times::default(),
-            timeline: Timeline::new(setup.window),
-            heatmap: HeatMap::new(setup.host_blocks),
+            timeline: Timeline::new(setup.window, setup.drives),
+            heatmap: setup.heatmap.then(|| HeatMap::new(setup.host_blocks)),
             movement: Movement::default(),
             bands: None,
             cleaning: Cleanings::default(),
@@ -166,7 +170,9 @@ impl Metrics {
         self.last_arrival = at;
         let at = at.since(self.origin);
         self.timeline.arrival(at);
-        self.heatmap.request(at, request.op, request.lba);
+        if let Some(map) = &mut self.heatmap {
+            map.request(at, request.op, request.lba);
+        }
     }
 
     /// A request that arrived at `arrival` was served.
@@ -245,7 +251,8 @@ impl Metrics {
         let together = self.first_arrival.is_some()
             && took <= self.stalls.threshold()
             && self.timeline.same_windows((first, last), (first + took, last + took))
-            && self.heatmap.same_bin((first, last), (lba, lba + Blocks(blocks.0 * (n - 1))));
+            && (self.heatmap.as_mut())
+                .is_none_or(|m| m.same_bin((first, last), (lba, lba + Blocks(blocks.0 * (n - 1)))));
         if !together {
             row.each().for_each(|(came, request, served)| {
                 self.arrived(came, request);
@@ -258,7 +265,9 @@ impl Metrics {
         self.last_ack = self.last_ack.max(until + took);
         self.timeline.arrivals(first, n);
         self.timeline.completions(first + took, took, op, blocks, n);
-        self.heatmap.requests(first, op, lba, n);
+        if let Some(map) = &mut self.heatmap {
+            map.requests(first, op, lba, n);
+        }
         self.updates.reads(lba, blocks, n);
         self.times.again_times(op, took, n);
         let units = self.adjusted.units(blocks.0);

@@ -120,6 +120,8 @@ fn compare(seed: u64, (name, layer, scheduler): (&str, &str, &str), window: Opti
         window,
         stall: SimTime::from_ms(60),
         foretold: rng.one_in(2),
+        heatmap: true,
+        drives: 1,
     };
     let mut both = Both { metrics: Metrics::new(&setup), list: List::new(&setup) };
     both.metrics.bands = bands.clone().map(BandWalk::new);
@@ -208,6 +210,8 @@ fn the_caches_of_drives_add_up_window_by_window() {
         window: Some(ms(10)),
         stall: ms(500),
         foretold: false,
+        heatmap: false,
+        drives: 2,
     };
     let of = |looks: &[(u64, u64)]| {
         let mut m = Metrics::new(&setup);

@@ -6,6 +6,11 @@ use smrlab_units::{Blocks, HostOp, SimTime, ZoneCounts};
 
 /// At most so many windows where the user gave no width.
 pub const ADAPTIVE_LIMIT: usize = 2000;
+/// All drives of an array have at most so many together where the user gave no width: a window takes 330 bytes here, and a row of
+/// the result.
+const OF_ALL: usize = 64 * ADAPTIVE_LIMIT;
+/// Each drive may have so many however many drives there are.
+const AT_LEAST: usize = 16;
 /// At most so many windows in any case; beyond that the width doubles too.
 pub const FIXED_LIMIT: usize = 1 << 20;
 const FIRST_WIDTH: SimTime = SimTime::from_ms(1);
@@ -106,11 +111,12 @@ pub struct Timeline {
 }
 
 impl Timeline {
-    /// Windows of `width`; `None`: as narrow as [`ADAPTIVE_LIMIT`] of them allow.
-    pub fn new(width: Option<SimTime>) -> Self {
+    /// Windows of `width`; `None`: as narrow as [`ADAPTIVE_LIMIT`] of them allow, and fewer for more than 64 drives.
+    pub fn new(width: Option<SimTime>, drives: usize) -> Self {
+        let adaptive = (OF_ALL / drives.max(1)).clamp(AT_LEAST, ADAPTIVE_LIMIT);
         let windows = match width {
             Some(w) => Windows::new(w, FIXED_LIMIT),
-            None => Windows::new(FIRST_WIDTH, ADAPTIVE_LIMIT),
+            None => Windows::new(FIRST_WIDTH, adaptive),
         };
         Self { windows }
     }
@@ -240,6 +246,22 @@ impl Timeline {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// After a week, windows are as many as the drives leave, and half as many at least; a width that was given stays.
+    #[test]
+    fn many_drives_have_fewer_windows_each() {
+        let week = SimTime::from_ms(7 * 24 * 3_600_000);
+        let windows = |width, drives| {
+            let mut timeline = Timeline::new(width, drives);
+            timeline.arrival(week);
+            timeline.windows.cells().len()
+        };
+        for (drives, most) in [(1, 2000), (64, 2000), (128, 1000), (800, 160), (65_535, 16)] {
+            let n = windows(None, drives);
+            assert!((most / 2..=most).contains(&n), "{drives} drives: {n}");
+        }
+        assert_eq!(windows(Some(SimTime::from_ms(60_000)), 65_535), 7 * 24 * 60 + 1);
+    }
 
     /// Two windows that become one: what is counted adds up, the extremes are those of both, the cache is as it was last.
     #[test]

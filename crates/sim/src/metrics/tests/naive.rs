@@ -1,6 +1,6 @@
 //! The list of all that happened, and the figures from it.
 
-use crate::metrics::heatmap::BINS;
+use crate::metrics::heatmap::{BINS, HeatMap};
 use crate::metrics::{Amplification, Events, Metrics, MetricsSetup, Movement, Tally};
 use smrlab_disk::Bands;
 use smrlab_drive::{Served, Tracks};
@@ -417,6 +417,6 @@ impl List {
         let want = cells
             .into_iter()
             .map(|((i, bin), n)| (i, SimTime(i * width), bin as usize, edge(bin), edge(bin + 1), n));
-        assert!(m.heatmap.rows().eq(want), "{of}: the heat map");
+        assert!(m.heatmap.iter().flat_map(HeatMap::rows).eq(want), "{of}: the heat map");
     }
 }
