@@ -268,6 +268,8 @@ impl EventLoop {
         })
     }
 
+    // In place: an event that was put together from parts is slow to copy.
+    #[inline(always)]
     fn push(&mut self, at: SimTime, event: Event) {
         self.agenda.push(at, matches!(event, Event::Phase(_) | Event::Piece(_)), event);
     }

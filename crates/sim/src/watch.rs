@@ -87,8 +87,16 @@ impl<const EXTRAS: bool> Watch<EXTRAS> {
         }
     }
 
-    /// What a drive did besides what its metrics count.
+    /// What a drive did besides what its metrics count, if that is anything.
+    #[inline]
     fn carried_out(&mut self, came: SimTime, request: &HostRequest, executed: &TimedPlan<'_>) -> Result<()> {
+        if self.verify.is_none() && self.logs.media.is_none() && !self.members.is_empty() {
+            return Ok(());
+        }
+        self.noted(came, request, executed)
+    }
+
+    fn noted(&mut self, came: SimTime, request: &HostRequest, executed: &TimedPlan<'_>) -> Result<()> {
         self.logs.written()?;
         if let Some(verify) = &mut self.verify {
             verify.dispatched(request, executed)?;
@@ -157,7 +165,7 @@ impl<const EXTRAS: bool> Observer for Watch<EXTRAS> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn dispatched(&mut self, came: SimTime, request: &HostRequest, executed: &TimedPlan<'_>) -> Result<()> {
         if EXTRAS {
             match self.members.get_mut(executed.member.at()) {
@@ -257,8 +265,8 @@ impl ArrayObserver for Watch<true> {
         plan: &MemberPlan,
         executed: Option<&TimedPlan<'_>>,
     ) -> Result<()> {
-        let refused = executed.is_some_and(|e| e.plan.refusal().is_some());
         if let Some(verify) = &mut self.verify {
+            let refused = executed.is_some_and(|e| e.plan.refusal().is_some());
             verify.asked(op, (!refused).then_some(plan));
         }
         let Some(executed) = executed else { return Ok(()) };

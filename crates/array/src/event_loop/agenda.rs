@@ -39,6 +39,7 @@ impl<E: Copy> Agenda<E> {
     }
 
     /// Puts down an event.
+    #[inline(always)]
     pub(super) fn push(&mut self, at: SimTime, late: bool, event: E) {
         if self.number >= NUMBERS {
             self.begin_numbers_anew();

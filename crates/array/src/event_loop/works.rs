@@ -4,6 +4,7 @@ use super::{Done, Event, EventLoop};
 use crate::plan::Outcome;
 use crate::queue::{Answer, Asked};
 use crate::{ArrayObserver, Locks, MemberId, Ticket, Work};
+use smrlab_drive::Served;
 use smrlab_stl::Refusal;
 use smrlab_units::{HostOp, SimTime};
 
@@ -106,16 +107,33 @@ impl EventLoop {
             self.take_answers(member);
             return Ok(());
         };
+        let thrown_out = watch.throws_out();
+        let ops = slot.member.drive().map_or(1, |drive| drive.plan().ops().len() as u64);
+        let Served { start, ack, .. } = served;
+        // Mostly nothing comes between a member and its answer, and then nobody has to know what it was asked.
+        let at_once = slot.dies_at.is_none() && self.schedule.timeout.is_none() && self.buses.is_empty();
+        if at_once && !thrown_out && refusal.is_none() {
+            let (ticket, buffers) = (op.ticket, op.buffers);
+            self.counts(buffers, ops);
+            self.answered(ticket, ack, Missed::default());
+            return Ok(());
+        }
         let nothing = Answer::none(op, now);
-        if watch.throws_out() {
+        if thrown_out {
             self.dies(member, now);
             self.answer(member, nothing);
             return Ok(());
         }
-        let ops = slot.member.drive().map_or(1, |drive| drive.plan().ops().len() as u64);
-        let (start, ack) = (served.start, served.ack);
         self.answer(member, Answer { start, ack, refusal, ops, ..nothing });
         Ok(())
+    }
+
+    /// So many media operations were done for a work.
+    #[inline]
+    fn counts(&mut self, of: Ticket, ops: u64) {
+        if let Some(running) = self.works.get_mut(of) {
+            running.ops += ops;
+        }
     }
 
     /// A member answered, unless it is dead by then or, a drive, thrown out because that took too long.
@@ -128,9 +146,7 @@ impl EventLoop {
         if let Some(at) = self.members[member.at()].dies_at.filter(|at| a.ack > *at) {
             (a.ack, a.refusal) = (at.max(now), Some(Refusal::Lost));
         }
-        if let Some(running) = self.works.get_mut(a.buffers) {
-            running.ops += a.ops;
-        }
+        self.counts(a.buffers, a.ops);
         let done = a.refusal.is_none();
         if !(done && self.takes_turns((member, a.ticket), &a.request, (a.start, a.ack))) {
             let untaken = a.refusal.filter(|_| a.request.op == HostOp::Write);
@@ -139,6 +155,7 @@ impl EventLoop {
     }
 
     /// A request of the work's phase ends at `end`.
+    #[inline]
     pub(super) fn answered(&mut self, ticket: Ticket, end: SimTime, missed: Missed) {
         let Some(running) = self.works.get_mut(ticket) else { return };
         let Stage::Members { open, end: last, missed: all } = &mut running.stage else { return };

@@ -60,17 +60,14 @@ impl HeatMap {
     #[inline]
     pub fn request(&mut self, at: SimTime, op: HostOp, lba: Lba) {
         // By number, without a branch for read or write: which of them comes cannot be predicted.
-        let mut side = op.index();
-        if side > 1 {
-            if op != HostOp::Append {
-                return;
-            }
-            side = HostOp::Write.index();
+        let writes = matches!(op, HostOp::Write | HostOp::Append);
+        if !writes && !matches!(op, HostOp::Read) {
+            return;
         }
         if lba.0 >> self.shift >= BINS as u64 {
             self.widen(lba.0);
         }
-        self.requests(at, side, lba, 1);
+        self.requests(at, usize::from(writes), lba, 1);
     }
 
     /// Whether requests between these times and addresses fall into one bin that there is, in one window.

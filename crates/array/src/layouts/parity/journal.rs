@@ -97,7 +97,7 @@ impl Parity {
 
     /// The rows of a write from `first` on go to the journal, as many as it holds, or wait for free places there.
     pub(super) fn enter_journal(&mut self, mut op: Box<WriteOp>, first: u64, plan: &mut MemberPlan) {
-        let end = self.rows.rows_of(op.span()).end;
+        let end = op.rows.end;
         op.journalled = first..end.min(first + ROWS);
         op.phase = WritePhase::AwaitPlaces;
         match self.places.admit(op.ticket, (op.journalled.end - first) as usize) {

@@ -64,9 +64,11 @@ impl Parity {
 
     /// The row that was planned last goes to the log where that has room: then the old parity is not read.
     pub(super) fn log_row(&mut self, row: u64, op: &mut WriteOp) {
+        if !self.logs_parity() || self.disks.degraded() {
+            return;
+        }
         let own = op.segments_of(row);
-        let modify = own.first().is_some_and(|p| p.method == Some(Method::Modify));
-        if !self.logs_parity() || !modify || self.disks.degraded() {
+        if own.first().is_none_or(|p| p.method != Some(Method::Modify)) {
             return;
         }
         let blocks: u64 = own.iter().map(|p| p.segment.hi - p.segment.lo).sum();

@@ -72,15 +72,19 @@ pub struct WritePlan {
     pub reads: Vec<RowRead>,
 }
 
+/// The roles that a segment needs to have been read, ascending, the lost ones among them.
+fn wanted(rows: &Rows, of: &SegmentPlan, method: Method) -> [Range<u64>; 2] {
+    let (written, data) = (&of.segment.chunks, rows.data());
+    match method {
+        Method::Modify => [written.clone(), data..rows.disks],
+        Method::Reconstruct => [0..written.start, written.end..data],
+        Method::Decode => [0..data, data..rows.disks],
+    }
+}
+
 /// Whether a segment needs a role to have been read.
 fn needs(rows: &Rows, of: &SegmentPlan, method: Method, role: u64) -> bool {
-    let (is_chunk, written) = (role < rows.data(), of.segment.chunks.contains(&role));
-    let wanted = match method {
-        Method::Modify => written || !is_chunk,
-        Method::Reconstruct => is_chunk && !written,
-        Method::Decode => true,
-    };
-    wanted && !of.lost.contains(role)
+    wanted(rows, of, method).iter().any(|roles| roles.contains(&role)) && !of.lost.contains(role)
 }
 
 /// The reads that segments of one row need by `method`, adjacent ones of a chunk as one; `out` is told role and blocks.
@@ -90,6 +94,14 @@ fn reads(
     method: impl Fn(&SegmentPlan) -> Option<Method>,
     mut out: impl FnMut(u64, Range<u64>),
 ) {
+    // Nothing is adjacent to the only one.
+    if let [of] = row {
+        let roles = method(of).map(|m| wanted(rows, of, m)).into_iter().flatten().flatten();
+        roles
+            .filter(|role| !of.lost.contains(*role))
+            .for_each(|role| out(role, of.segment.lo..of.segment.hi));
+        return;
+    }
     for role in 0..rows.disks {
         let mut open: Option<Range<u64>> = None;
         let needed = |p: &&SegmentPlan| method(p).is_some_and(|m| needs(rows, p, m, role));
@@ -118,6 +130,14 @@ struct Cost {
 
 /// The cost of one method for all segments; of the first `roles` roles.
 fn cost(rows: &Rows, row: &[SegmentPlan], method: Method, roles: u64) -> Cost {
+    if let [of] = row
+        && of.lost.count() == 0
+    {
+        let below = |range: Range<u64>| range.end.min(roles).saturating_sub(range.start);
+        let [first, second] = wanted(rows, of, method).map(below);
+        let reads = first + second;
+        return Cost { reads, blocks: reads * of.segment.blocks().0 };
+    }
     let mut cost = Cost::default();
     reads(
         rows,

@@ -64,6 +64,8 @@ pub(super) struct LostPiece {
 pub(super) struct WriteOp {
     pub ticket: Ticket,
     pub request: HostRequest,
+    /// Those of the request.
+    pub rows: Range<u64>,
     pub changes: u64,
     pub phase: WritePhase,
     /// How the parities of its rows follow, and what is read for that.
@@ -143,10 +145,12 @@ impl Parity {
     /// A write that begins, in memory of one that is over.
     pub(super) fn new_write(&mut self, ticket: Ticket, request: HostRequest) -> Box<WriteOp> {
         let (changes, phase) = (self.disks.changes(), WritePhase::ReadOld);
+        let rows = self.rows.rows_of(request.span());
         let Some(mut op) = self.pool.pop() else {
             return Box::new(WriteOp {
                 ticket,
                 request,
+                rows,
                 changes,
                 phase,
                 plan: WritePlan::default(),
@@ -155,7 +159,7 @@ impl Parity {
                 places: Vec::new(),
             });
         };
-        (op.ticket, op.request, op.changes, op.phase) = (ticket, request, changes, phase);
+        (op.ticket, op.request, op.rows, op.changes, op.phase) = (ticket, request, rows, changes, phase);
         op.plan.segments.clear();
         op.plan.reads.clear();
         op.logged.clear();

@@ -17,8 +17,7 @@ impl Parity {
         plan: &mut MemberPlan,
     ) -> Result<(), TooManyDead> {
         let mut op = self.new_write(ticket, *request);
-        let span = op.span();
-        for row in self.rows.rows_of(span) {
+        for row in op.rows.clone() {
             self.plan_row(row, &mut op)?;
         }
         if op.plan.reads.is_empty() {
@@ -57,21 +56,27 @@ impl Parity {
 
     /// A phase of a write is over: plans the next one.
     pub(super) fn go_on_with_write(&mut self, op: Box<WriteOp>, plan: &mut MemberPlan) {
+        // Not more than three ways: a jump by a table costs each write more than two comparisons.
         match op.phase {
             WritePhase::ReadOld => self.begin_writing(op, plan),
-            WritePhase::AwaitPlaces => self.wait(op),
-            WritePhase::WriteJournal => {
-                self.journal_holds(&op, plan);
-                let rows = op.journalled.clone();
-                self.write_rows(op, rows, plan);
-            }
             WritePhase::WriteRows => self.rows_written(op, plan),
+            WritePhase::AwaitPlaces | WritePhase::WriteJournal => self.go_on_with_journal(op, plan),
         }
+    }
+
+    #[cold]
+    fn go_on_with_journal(&mut self, op: Box<WriteOp>, plan: &mut MemberPlan) {
+        if op.phase == WritePhase::AwaitPlaces {
+            return self.wait(op);
+        }
+        self.journal_holds(&op, plan);
+        let rows = op.journalled.clone();
+        self.write_rows(op, rows, plan);
     }
 
     /// All that a write needs is read: its rows are written, or go to the journal first.
     fn begin_writing(&mut self, op: Box<WriteOp>, plan: &mut MemberPlan) {
-        let rows = self.rows.rows_of(op.span());
+        let rows = op.rows.clone();
         self.dirty(&op.request, plan);
         match self.options.journal {
             true => self.enter_journal(op, rows.start, plan),
@@ -81,14 +86,15 @@ impl Parity {
 
     /// Rows are written: the next ones go to the journal, or the write is over. It is refused where too many disks died meanwhile.
     fn rows_written(&mut self, mut op: Box<WriteOp>, plan: &mut MemberPlan) {
-        self.free_places(&mut op.places, plan);
-        let next = op.journalled.end;
-        if self.options.journal && next < self.rows.rows_of(op.span()).end {
-            return self.enter_journal(op, next, plan);
+        if self.options.journal {
+            self.free_places(&mut op.places, plan);
+            let next = op.journalled.end;
+            if next < op.rows.end {
+                return self.enter_journal(op, next, plan);
+            }
         }
         self.log_written(&op, plan);
-        let rows = self.rows.rows_of(op.span());
-        if op.changes != self.disks.changes() && rows.into_iter().any(|row| self.lost(row).is_err()) {
+        if op.changes != self.disks.changes() && op.rows.clone().any(|row| self.lost(row).is_err()) {
             plan.refuse(op.ticket, Refusal::Lost);
         } else {
             self.clean(&op.request, plan);
