@@ -13,7 +13,7 @@ use smrlab_drive::{Assembled, Wanted, assemble};
 use smrlab_stl::{BuildContext, Built, zones_of};
 use smrlab_trace::{AddressSpace, Filter, Mix, OpenContext, Pipeline, Steps, TraceSource, combine, pipeline};
 use smrlab_units::problems::Problems;
-use smrlab_units::spec::{Kind, Param, SpecError, Values, split_item};
+use smrlab_units::spec::{Kind, Param, SpecError, Values, hint, split_item};
 use smrlab_units::{Blocks, SimTime, parse_time};
 use std::fs::File;
 use std::io::{ErrorKind, Read};
@@ -91,7 +91,8 @@ fn arrivals(text: &str) -> Result<(Arrivals, String), SpecError> {
             Ok((Arrivals::Closed { depth, think }, values.resolved()))
         }
         _ => Err(SpecError::Other(format!(
-            "'{text}' is not accepted: 'trace', 'pauses' or 'closed[,depth=N][,think=T]'"
+            "'{text}' is not accepted{}: 'trace', 'pauses' or 'closed[,depth=N][,think=T]'",
+            hint(name, ["trace", "pauses", "closed"])
         ))),
     }
 }

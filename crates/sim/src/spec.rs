@@ -206,9 +206,14 @@ impl<T: FromValue> FromValue for Option<T> {
     }
 }
 
+/// Counts of which 0 is none.
+const FROM_ONE: [&str; 4] = ["limit", "burst", "adjusted_blocks", "host_blocks"];
+
 fn take<T: FromValue>(map: &mut Map<String, Value>, name: &str, default: &str, faults: &mut Problems) -> T {
     let Some(value) = map.remove(name) else { return T::default_from(default) };
     T::from_value(&value).unwrap_or_else(|accepted| {
+        let accepted =
+            if FROM_ONE.contains(&name) { accepted.replace("from 0", "from 1") } else { accepted.into() };
         faults.add(name, format!("{value} is not accepted: {accepted}"));
         T::default_from(default)
     })
@@ -296,6 +301,15 @@ mod tests {
         let e =
             Spec::from_json(&serde_json::json!({"seed": "18446744073709551616"}).to_string()).unwrap_err();
         assert!(e.to_string().ends_with("a whole number from 0, below 2^64"), "{e}");
+    }
+
+    /// A negative number is told the same as 0 is.
+    #[test]
+    fn a_count_of_which_0_is_none_begins_with_1() {
+        for name in FROM_ONE {
+            let e = Spec::from_json(&serde_json::json!({name: "-1"}).to_string()).unwrap_err().to_string();
+            assert_eq!(e, format!("{name}: \"-1\" is not accepted: a whole number from 1, below 2^64"));
+        }
     }
 
     #[test]

@@ -169,13 +169,13 @@ pub fn hint<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> St
     nearest_hint(&nearest(name, candidates))
 }
 
-/// The candidate nearest to `name` by edit distance, where it is near enough to be a typing error.
+/// The candidate nearest to `name` by edit distance, where it is near enough to be a typing error: something of it is there.
 pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<String> {
     candidates
         .into_iter()
         .map(|c| (edit_distance(&name.to_lowercase(), &c.to_lowercase()), c))
+        .filter(|(d, c)| *d <= 1 + c.len() / 3 && *d < c.len().max(name.len()))
         .min()
-        .filter(|(d, c)| *d <= 1 + c.len() / 3)
         .map(|(_, c)| c.to_owned())
 }
 
@@ -373,6 +373,16 @@ mod tests {
         let of = |name| nearest(name, ["window", "abcd"]);
         assert_eq!((of("xycd").as_deref(), of("xyzd")), (Some("abcd"), None));
         assert_eq!((of("Windxyz").as_deref(), of("winwxyz")), (Some("window"), None));
+    }
+
+    /// One letter less than a name of one letter is nothing, and another letter is another name.
+    #[test]
+    fn a_name_of_which_nothing_is_there_is_not_meant() {
+        let of = |name| nearest(name, ["k", "on"]);
+        assert_eq!(
+            (of(""), of("x"), of("kk").as_deref(), of("o").as_deref()),
+            (None, None, Some("k"), Some("on"))
+        );
     }
 
     #[test]

@@ -102,6 +102,11 @@ fn a_field_says_what_it_accepts() {
         ("wrap = 'round'", "prefilled"),
         ("join = 'togethr'", "bursts"),
         ("scale_time = 0.0", "from 1e-9 to 1e12"),
+        (
+            "arrivals = 'closd,depth=4'",
+            "is not accepted (did you mean 'closed'?): 'trace', 'pauses' or 'closed[",
+        ),
+        ("arrivals = 'at-once'", "is not accepted: 'trace', 'pauses' or"),
         ("adjusted_blocks = 0", "a whole number from 1"),
         ("limit = 0", "a whole number from 1"),
     ] {
