@@ -16,7 +16,7 @@ use crate::raw::Raw;
 use crate::stats::{Counters, Events, Responses};
 use serde_json::{Value, json};
 use smrlab_array::ArrayState;
-use smrlab_trace::replace_file;
+use smrlab_trace::{read_known, replace_file};
 use smrlab_units::{
     BLOCK_BYTES, Blocks, Lba, SimTime, Zone, ZoneAction, ZoneCondition, ZoneLimits, ZoneStatistics, counted,
 };
@@ -437,8 +437,11 @@ impl Device {
     /// A raw device, an array with a disk that is not whole, or a file that cannot be written.
     pub fn write_state(&self, path: &std::path::Path) -> Result<Value> {
         let (file, about) = self.engine.state()?;
-        let fail = |e| DeviceError::io(format!("writing {}", path.display()), &e);
-        let fits = || std::fs::read(path).is_ok_and(|old| old.is_empty() || ArrayState::is_any(&old));
+        let fail = |e: std::io::Error| {
+            let text = format!("{}: cannot be written: {e}; choose another --out", path.display());
+            DeviceError::new(e.raw_os_error().unwrap_or(libc::EIO), text)
+        };
+        let fits = || read_known(path, |_| false).is_ok_and(|old| old.is_empty() || ArrayState::is_any(&old));
         if path.exists() && !(path.is_file() && fits()) {
             let text = format!("{}: is there already, and is no state: name another file", path.display());
             return Err(DeviceError::input(text));

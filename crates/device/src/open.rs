@@ -14,9 +14,10 @@ use crate::stats::Events;
 use crate::store::header::{Header, StoreDir, fresh_id};
 use crate::tracks::Tracks;
 use smrlab_array::stack::BELOW;
-use smrlab_array::{ArrayContext, Chosen};
+use smrlab_array::{ArrayContext, ArrayState, Chosen};
 use smrlab_drive::{Assembled, SavedState, ScheduledDrive};
 use smrlab_stl::zones_of;
+use smrlab_trace::read_known;
 use smrlab_units::spec::split_item;
 use std::ops::Deref;
 use std::sync::Arc;
@@ -160,7 +161,7 @@ fn aged_state(path: &std::path::Path, config: &Config, drive: &Assembled) -> Res
     if drive.built.entry.name == RAW {
         return Err(bad("a raw disk has no state but its bytes: use device snapshot and clone".into()));
     }
-    let file = std::fs::read(path).map_err(|e| bad(e.to_string()))?;
+    let file = read_known(path, ArrayState::is_any).map_err(bad)?;
     let state = SavedState::decode(&file).map_err(bad)?;
     let blocks = drive.built.drive.geometry().blocks().0;
     state.expect(&drive.drive, &drive.built.resolved, &config.metadata, blocks).map_err(bad)?;

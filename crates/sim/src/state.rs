@@ -5,7 +5,7 @@ use crate::spec::Spec;
 use serde_json::{Value, json};
 use smrlab_array::ArrayState;
 use smrlab_drive::{Assembled, SavedState};
-use smrlab_trace::{can_replace_file, replace_file};
+use smrlab_trace::{can_replace_file, read_known, replace_file};
 use std::io::Read;
 use std::path::Path;
 
@@ -15,10 +15,7 @@ use std::path::Path;
 /// A file that cannot be read or is no state.
 pub fn read(path: &Path) -> Result<ArrayState> {
     let bad = |e: String| RunError::field("from_state", format!("{}: {e}", path.display()));
-    let bytes = std::fs::read(path).map_err(|e| match e.kind() {
-        std::io::ErrorKind::NotFound => bad("there is no such file".into()),
-        _ => bad(e.to_string()),
-    })?;
+    let bytes = read_known(path, ArrayState::is_any).map_err(bad)?;
     if ArrayState::is_one(&bytes) {
         return ArrayState::decode(&bytes).map_err(bad);
     }

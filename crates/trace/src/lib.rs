@@ -29,7 +29,7 @@ pub mod transforms;
 
 pub use combine::{AddressSpace, Mix, combine};
 pub use error::{Result, TraceError};
-pub use files::{can_replace_file, replace_file};
+pub use files::{can_replace_file, read_known, replace_file};
 pub use filter::{Filter, PARAMS as FILTER};
 pub use formats::parquet::ParquetSource;
 pub use open::{OpenContext, open, open_bytes};

@@ -8,6 +8,7 @@ use crate::ledger::{Found, Ledger};
 use crate::members::Members;
 use smrlab_array::{ArrayState, Health};
 use smrlab_drive::SavedState;
+use smrlab_trace::read_known;
 use smrlab_units::{Blocks, Lba};
 use std::ops::Range;
 use std::path::Path;
@@ -25,7 +26,7 @@ pub(crate) fn begin(
     found: &mut Found,
 ) -> Result<()> {
     let bad = |e: String| DeviceError::input(format!("{}: {e}", path.display()));
-    let file = std::fs::read(path).map_err(|e| bad(e.to_string()))?;
+    let file = read_known(path, ArrayState::is_any).map_err(bad)?;
     let state = ArrayState::decode(&file).map_err(bad)?;
     state.expect(&members.chosen.identity()).map_err(bad)?;
     for (disk, own) in disks.iter_mut().zip(&state.members) {

@@ -188,9 +188,25 @@ fn a_state_of_something_else_and_a_raw_device_are_refused() {
     };
     assert!(says("s-block,sblock_blocks=256").contains("give layer=rmw,"));
     assert!(says("raw").contains("snapshot"));
+    let whole = std::fs::read(&file).unwrap();
+    std::fs::write(&file, &whole[..whole.len() / 2]).unwrap();
+    assert!(says("rmw").ends_with("a damaged state: make it again"), "{}", says("rmw"));
+    for array in [None, Some("raid5,disks=3".to_owned())] {
+        let says = |path: &str| {
+            let wanted = Config { from_state: Some(path.into()), array: array.clone(), ..config("rmw") };
+            Device::open(wanted).err().unwrap().to_string()
+        };
+        let none = if array.is_some() { "no state of an array" } else { "no state that --save-state" };
+        assert!(says("/dev/zero").starts_with(&format!("/dev/zero: {none}")), "{}", says("/dev/zero"));
+        assert_eq!(says("/"), "/: is a folder: name a file in it");
+    }
     assert!(
         Device::open(config("raw")).unwrap().write_state(&file).unwrap_err().to_string().contains("snapshot")
     );
+    let nowhere = folder.0.join("nowhere/state");
+    let e = Device::open(config("rmw")).unwrap().write_state(&nowhere).unwrap_err();
+    assert!(e.to_string().ends_with("; choose another --out"), "{e}");
+    assert_eq!(e.errno(), libc::ENOENT);
 }
 
 #[test]

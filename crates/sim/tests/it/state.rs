@@ -184,6 +184,16 @@ fn a_state_of_something_else_is_refused_with_what_to_write() {
     let e = says("s-block,sblock_blocks=256", &format!("{from}\nverify_media = true"));
     assert!(e.starts_with("verify_media: "), "{e}");
     assert!(says("rmw", "from_state = '/nowhere/s'").contains("no such file"));
+    assert!(says("rmw", "from_state = '.'").ends_with(".: is a folder: name a file in it"));
+    for other in ["/dev/zero", "/dev/null"] {
+        assert!(
+            says("rmw", &format!("from_state = '{other}'")).contains("no state that --save-state"),
+            "{other}"
+        );
+    }
+    let whole = std::fs::read(&file).unwrap();
+    std::fs::write(&file, &whole[..whole.len() / 2]).unwrap();
+    assert!(says("s-block,sblock_blocks=256", &from).contains("damaged"));
     std::fs::write(&file, "smrlab state 1\nnonsense").unwrap();
     assert!(says("s-block,sblock_blocks=256", &from).contains("damaged"));
 }
