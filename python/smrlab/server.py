@@ -110,6 +110,23 @@ class Server:
                     found.append(json.loads(line))
         return found
 
+    def death(self) -> dict[str, Any] | None:
+        """The end of a server that died, as an event: when its log was last written to, and how that ends, if known."""
+        if not self.died():
+            return None
+        events = self.last_events() or [{"number": 0, "time_s": 0.0}]
+        first, last = events[0]["time_s"], events[-1]["time_s"]
+        event = {"number": events[-1].get("number", 0) + 1, "time_s": last, "kind": "died", "block": None}
+        event["text"] = "the server ended without a goodbye"
+        with contextlib.suppress(OSError):
+            log = self.path / "log"
+            said = log.read_text(errors="replace").strip().splitlines()
+            # Its shell tells what ended it; where that ended too, the log's end is another server's.
+            if said and (at := log.stat().st_mtime) >= first:
+                # The clock of files goes in steps.
+                event |= {"time_s": max(at, last), "text": f"{event['text']}; the log ends with: {said[-1]}"}
+        return event
+
     def clients(self) -> list[str]:
         """Who is connected, in words."""
         if not self.running():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -43,6 +44,23 @@ def test_a_server_died_that_left_its_socket(device: Device, monkeypatch: pytest.
         monkeypatch.setattr(Device, "running", lambda _, runs=runs: runs)
         (device.path / "control.sock").touch() if left else None
         assert device.died() == died
+
+
+def test_the_end_of_a_server_is_its_last_event(device: Device, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its shell tells how it ended; a log that is older than its events is that of another server."""
+    (device.path / "events.jsonl").write_text('{"number": 1, "time_s": 50.5}\n{"number": 3, "time_s": 55}\n')
+    (device.path / "log").write_text("nbdkit: no more\nKilled\n")
+    monkeypatch.setattr(Device, "died", lambda _: False)
+    assert device.death() is None
+    monkeypatch.setattr(Device, "died", lambda _: True)
+    for at, when, ending in (
+        (60, 60, "; the log ends with: Killed"),
+        (54, 55, "; the log ends with: Killed"),
+        (40, 55, ""),
+    ):
+        os.utime(device.path / "log", (at, at))
+        text = f"the server ended without a goodbye{ending}"
+        assert device.death() == {"number": 4, "time_s": when, "kind": "died", "block": None, "text": text}
 
 
 def test_a_number_that_another_server_has_now_is_not_its_own(device: Device, monkeypatch: pytest.MonkeyPatch) -> None:

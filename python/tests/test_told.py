@@ -206,15 +206,17 @@ def test_events_of_a_device_are_lines(smrlab: Invoke, monkeypatch: pytest.Monkey
     monkeypatch.setattr(Device, "named", classmethod(lambda _, name: Device(Path(name))))
     monkeypatch.setattr(Device, "running", lambda _: state["runs"])
     monkeypatch.setattr(Device, "died", lambda _: not state["runs"])
+    death = {"time_s": 0, "kind": "died", "block": None, "text": "the server ended"}
+    monkeypatch.setattr(Device, "death", lambda _: None if state["runs"] else death)
     monkeypatch.setattr(Device, "ask", lambda _, what: events if what == "events" else None)
     monkeypatch.setattr(Device, "last_events", lambda _: events[1:])
     ended = smrlab("device", "events", "d")
     assert (ended.status, ended.out, ended.err) == (0, lines, "")
     state["runs"] = False
     ended = smrlab("device", "events", "d")
-    assert (ended.status, ended.out) == (0, lines.splitlines(keepends=True)[1])
+    assert (ended.status, ended.out) == (0, lines.splitlines(keepends=True)[1] + "00:00:00 died: the server ended\n")
     assert ended.err == "d died, restart with: smrlab device start d; these are its last events\n"
-    assert json.loads(smrlab("device", "events", "d", "--json").out)["events"] == events[1:]
+    assert json.loads(smrlab("device", "events", "d", "--json").out)["events"] == [events[1], death]
 
 
 def test_the_demo_shows_the_command_that_it_runs(

@@ -116,8 +116,13 @@ def test_a_server_that_died_says_so_with_its_last_events(make: Make) -> None:
     doc = json.loads(smrlab("device", "info", "d", "--json").stdout)
     assert doc["state"].startswith("died")
     assert any("destroyed" in e for e in doc["last_events"])
+    # Its shell writes this a moment later.
+    until = time.monotonic() + 5
+    while "Killed" not in (device.path / "log").read_text() and time.monotonic() < until:
+        time.sleep(0.01)
     events = json.loads(smrlab("device", "events", "d", "--json").stdout)["events"]
     assert events[0]["kind"] == "start"
+    assert (events[-1]["kind"], events[-1]["text"][-6:]) == ("died", "Killed"), events[-1]
     assert "died" in smrlab("device", "list").stdout
     refused = smrlab("device", "stats", "d", check=False)
     assert refused.returncode == 2

@@ -297,8 +297,9 @@ def events(name: Name, as_json: o.JsonOption = False) -> None:
     """Show events."""
     device = Device.named(name)
     found: list[dict[str, Any]] = device.ask("events") if device.running() else device.last_events()
-    if device.died():
+    if death := device.death():
         console.note(f"{name} died, restart with: smrlab device start {name}; these are its last events")
+        found = [*found, death]
     if as_json:
         console.print_json({"events": found})
         return
