@@ -89,9 +89,9 @@ def run(
     traces = trace_list(trace)
     spec = make_spec(traces, {"drive": drive, "layer": text, **options})
     title = name or title_of(spec)
-    if out is not None and not force:
-        guard(out, lambda: [_resolved(json.dumps(spec), own, _labels(traces))])
     with by_labels(_labels(traces)), _filling(out) as folder:
+        if out is not None and not force:
+            guard(out, lambda: [_resolved(json.dumps(spec), own, _labels(traces))])
         logs = str(folder) if folder else None
         go = lambda control: _core.run(json.dumps(spec), control, logs, own)  # noqa: E731 - a job is a callable
         doc, tables = attended(go, title, watch, prefill_cache)
@@ -146,9 +146,9 @@ def compare(
     classes = [layer_class(layer) for layer in layers]
     specs = _core.compared(json.dumps(spec), classes)
     names = unique_names(labels or [text for text, _ in classes])
-    if out is not None and not force:
-        guard(out, lambda: [_resolved(s, own, called) for s, (_, own) in zip(specs, classes, strict=True)])
     with by_labels(called), _filling(out) as folder, chosen(cluster, jobs, client) as executor:
+        if out is not None and not force:
+            guard(out, lambda: [_resolved(s, own, called) for s, (_, own) in zip(specs, classes, strict=True)])
         subs = [folder / run_folder(i, n) if folder else None for i, n in enumerate(names, 1)]
         pieces = [
             Piece(n, Simulation(s, own, sub if not executor.remote else None, executor.remote and sub is not None))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import shutil
+import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,14 +21,19 @@ _OURS = ("result.json", "report.html", "*.parquet", "*.svg", "runs")
 # Fields that say what is recorded of a run, not what is run.
 _RECORDING = frozenset({"requests", "media_log", "window"})
 _PARTIAL = ".smrlab-partial"
+# How often a folder is looked at again that another run finished meanwhile.
+_TRIES = 10
 
 
 @contextmanager
-def filling(wanted: str | os.PathLike[str]) -> Iterator[Path]:
+def filling(wanted: str | os.PathLike[str], *, shared: bool = False) -> Iterator[Path]:
     """A new folder whose content becomes that of `wanted`, a folder or a URL, when the block ends without an error.
 
-    It lies inside `wanted` where that is a folder that exists, which may be a mount point, and beside it otherwise.
-    Raises InputError where `wanted` holds something else than a result, MissingError where the system refuses.
+    It lies inside `wanted` where that is a folder that exists, which may be a mount point, and beside it otherwise. It
+    is locked until the block ends: nobody else fills `wanted` on this machine meanwhile, unless all of them write the
+    same (`shared`); then the last one stays.
+    Raises InputError where `wanted` holds something else than a result or another run fills it, MissingError where the
+    system refuses.
     """
     if is_url(wanted):
         from .sweeps.store import Store
@@ -36,24 +43,79 @@ def filling(wanted: str | os.PathLike[str]) -> Iterator[Path]:
         return
     wanted = Path(wanted)
     _check(wanted)
-    new = not wanted.exists()
-    temporary = (wanted.parent if new else wanted) / f"{_PARTIAL}.{wanted.name}.{os.getpid()}"
     try:
-        _sweep(temporary.parent)
-        shutil.rmtree(temporary, ignore_errors=True)
-        temporary.mkdir(parents=True)
+        temporary, lock = _begin(wanted, shared)
     except OSError as e:
         raise MissingError(f"{wanted}: cannot be written: {e.strerror}; choose another --out") from None
+    left = True
     try:
         yield temporary
-        if new and not wanted.exists():
+        if temporary.parent != wanted and not wanted.exists():
             temporary.rename(wanted)
+            left = False
         else:
             _replace(temporary, wanted)
     except OSError as e:
         raise MissingError(f"{wanted}: cannot be written: {e.strerror or e}; {remedy(e)}") from None
     finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+        # Once it has another name, this one may be another run's.
+        if left:
+            shutil.rmtree(temporary, ignore_errors=True)
+        if lock is not None:
+            os.close(lock)
+
+
+def _begin(wanted: Path, shared: bool) -> tuple[Path, int | None]:
+    """An empty folder to fill, and its lock: none where it is `shared`, or where the file system locks no folders."""
+    for attempt in range(_TRIES):
+        # One that sweeps holds the lock for a moment.
+        time.sleep(0.02 if attempt else 0)
+        inside = wanted.exists()
+        folder = wanted if inside else wanted.parent
+        folder.mkdir(parents=True, exist_ok=True)
+        _sweep(folder)
+        temporary = folder / f"{_PARTIAL}-{wanted.name}"
+        try:
+            lock = None if shared else _lock(temporary)
+        except (BlockingIOError, FileNotFoundError):
+            continue
+        if lock is None:
+            temporary = folder / f"{_PARTIAL}.{wanted.name}.{os.getpid()}"
+            shutil.rmtree(temporary, ignore_errors=True)
+            temporary.mkdir()
+        elif inside != wanted.exists():
+            # Another run has ended meanwhile.
+            temporary.rmdir()
+            os.close(lock)
+            continue
+        return temporary, lock
+    raise InputError(
+        f"{wanted}: another run, which has not ended, writes its results there; wait for it or choose another --out"
+    )
+
+
+def _lock(folder: Path) -> int | None:
+    """Makes a folder and locks it as long as this process lives; no lock where the file system has none for folders.
+
+    What a run that was killed left is gone then. Raises BlockingIOError where another run has it, FileNotFoundError
+    where that one took it away.
+    """
+    folder.mkdir(exist_ok=True)
+    opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if not os.path.samestat(os.fstat(opened), folder.stat()):
+            raise FileNotFoundError
+        for old in folder.iterdir():
+            shutil.rmtree(old) if old.is_dir() else old.unlink()
+        return opened
+    except (BlockingIOError, FileNotFoundError):
+        os.close(opened)
+        raise
+    except OSError:
+        os.close(opened)
+        folder.rmdir()
+        return None
 
 
 def guard(wanted: str | os.PathLike[str], specs: Callable[[], Sequence[str]]) -> None:
@@ -95,6 +157,11 @@ def _sweep(folder: Path) -> None:
         number = left.name.rpartition(".")[2]
         if number.isdigit() and not Path(f"/proc/{number}").exists():
             shutil.rmtree(left, ignore_errors=True)
+    for left in folder.glob(f"{_PARTIAL}-*"):
+        with suppress(OSError):
+            if (lock := _lock(left)) is not None:
+                left.rmdir()
+                os.close(lock)
 
 
 def _check(wanted: Path) -> None:

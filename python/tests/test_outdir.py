@@ -43,6 +43,51 @@ def test_what_a_killed_run_left_does_not_block_the_folder(tmp_path: Path) -> Non
     assert (tmp_path / "result.json").read_text() == "one"
 
 
+def test_two_runs_do_not_fill_one_folder_at_once(tmp_path: Path) -> None:
+    """Neither where it is new nor where it is there. Those that write the same may, and others when one has ended."""
+    for wanted in (tmp_path / "new", tmp_path / "new"):
+        with filling(wanted) as folder:
+            (folder / "result.json").write_text("first")
+            with pytest.raises(InputError, match="another run, which has not ended, writes its results there; wait"):
+                fill(wanted, "second")
+            fill(tmp_path / "other", "neighbour")
+            assert (folder / "result.json").read_text() == "first"
+        assert (wanted / "result.json").read_text() == "first"
+        with filling(wanted, shared=True), filling(wanted) as folder:
+            (folder / "result.json").write_text("third")
+        assert not list(tmp_path.rglob(".*"))
+
+
+def test_a_run_that_was_killed_holds_no_lock(tmp_path: Path) -> None:
+    """What it left goes with the next run, into this folder or beside it."""
+    code = (
+        "import os, sys; from smrlab.outdir import filling\n"
+        "with filling(sys.argv[1]) as f: (f / 'x').mkdir(); print(flush=True); sys.stdin.read()"
+    )
+    for wanted, after in ((tmp_path / "out", tmp_path / "out"), (tmp_path / "else", tmp_path / "beside")):
+        command = [sys.executable, "-c", code, str(wanted)]
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+            assert other.stdout
+            other.stdout.readline()
+            with pytest.raises(InputError, match="another run"):
+                fill(wanted, "refused")
+            other.kill()
+        fill(after, "one")
+        assert [p.name for p in after.iterdir() if p.suffix == ""] == []
+        assert not list(tmp_path.rglob(".*"))
+
+
+def test_results_that_another_run_wrote_meanwhile_are_kept(tmp_path: Path) -> None:
+    """They are looked at when nobody else writes any more."""
+    runs = {"trace": "synth:uniform,requests=10,span=1MiB", "drive": "tiny", "out": tmp_path / "out"}
+    with filling(tmp_path / "out") as folder:
+        with pytest.raises(InputError, match="another run"):
+            smrlab.run(**runs, layer="cmr")
+        (folder / "result.json").write_text('{"spec": {"layer": "rmw"}}')
+    with pytest.raises(InputError, match="another experiment"):
+        smrlab.run(**runs, layer="cmr")
+
+
 def test_a_folder_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").write_text("years of work")
     with pytest.raises(InputError, match="something else"):

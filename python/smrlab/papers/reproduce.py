@@ -87,7 +87,7 @@ def _measure(paper: Paper, text: str) -> Measure:
 
 def _measuring(spec: Point, folder: Path, measure: Measure) -> Work[None]:
     def work(control: _core.Control) -> None:
-        with filling(folder) as inside:
+        with filling(folder, shared=True) as inside:
             try:
                 measured = measure(spec, control)
             except ConnectionError as e:
@@ -104,7 +104,7 @@ def _simulating(spec: Point, remote: bool) -> Simulation:
 
 
 def _keep(ran: Ran, spec: Point, folder: Path) -> None:
-    with filling(folder) as inside:
+    with filling(folder, shared=True) as inside:
         ran.write(inside)
         Result(spec["layer"], json.loads(ran.document), None, ran.tables).save(inside)
 
