@@ -8,6 +8,9 @@ from typing import Any
 
 from . import text
 
+# Columns of the grid of requests by time and address; its cells go row by row.
+COLUMNS = 256
+
 
 def _count(value: float) -> str:
     return f"{value:,}" if isinstance(value, int) else text.number(value, 4)

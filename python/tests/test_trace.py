@@ -228,3 +228,20 @@ def test_all_that_is_wrong_with_the_steps_is_said_at_once() -> None:
         trace.between("3x").where(op="frob").head(0).info()
     said = [line.split(":")[0] for line in str(refused.value).splitlines()]
     assert said == ["limit", "from", "filter"]
+
+
+def test_the_grid_of_a_trace_is_told_without_its_empty_cells(smrlab: Invoke, tmp_path: Path) -> None:
+    """A line each would be a megabyte."""
+    path = tmp_path / "t.csv"
+    path.write_text("0,W,0,8\n3,R,0,8\n3,R,16,8\n")
+    name = f"{path}:csv,columns=time:ms;op;lba;size"
+    made = smrlab("trace", "info", name, "--json").out
+    grid = json.loads(made)["grid"]
+    whole = lab.Trace(name).info()["grid"]
+    assert (grid["rows"] * grid["columns"], grid["column_ns"]) == (len(whole["cells"]), whole["column_ns"])
+    # Blocks 0 and 16 lie in the first row and the third; 3 ms are three columns on.
+    places = [(c["row"], c["column"], c["reads"], c["writes"]) for c in grid["cells"]]
+    assert places == [(0, 0, 0, 1), (0, 2, 1, 0), (2, 2, 1, 0)]
+    filled = {(r * 256 + c): {"reads": reads, "writes": writes} for r, c, reads, writes in places}
+    assert {i: c for i, c in enumerate(whole["cells"]) if any(c.values())} == filled
+    assert len(made) < 4000

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .. import text
-from ..trace_info import TraceInfo
+from ..trace_info import COLUMNS, TraceInfo
 from . import console
 
 SHADES = " ░▒▓█"
@@ -30,7 +30,7 @@ def show(name: str, doc: TraceInfo) -> None:
 
 def picture(grid: dict[str, Any], span_s: float, highest_bytes: int) -> list[str]:
     """The grid as lines of characters between axes, darker where there are more requests."""
-    columns = 256
+    columns = COLUMNS
     wide = min(columns, max(1, int(span_s * 1e9 // grid["column_ns"]) + 1))
     high = min(len(grid["cells"]) // columns, max(1, -(-highest_bytes // 512 // grid["row_blocks"])))
     across, up = min(PICTURE[0], wide), min(PICTURE[1], high)

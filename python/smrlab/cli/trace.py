@@ -11,6 +11,7 @@ from typer.core import TyperCommand
 
 from ..errors import InputError
 from ..text import counted
+from ..trace_info import COLUMNS
 from . import console
 from . import options as o
 
@@ -64,11 +65,22 @@ def info(traces: TracesArgument, as_json: o.JsonOption = False, **fields: Any) -
     with console.progress() as watch:
         doc = Trace(traces, o.given(fields)).info(watch)
     if as_json:
-        console.print_json(doc)
+        console.print_json(_without_empty_cells(doc))
     else:
         from . import picture
 
         picture.show(" + ".join(traces), doc)
+
+
+def _without_empty_cells(doc: dict[str, Any]) -> dict[str, Any]:
+    """The characterisation with those cells of its grid alone in which requests begin, each with its place.
+
+    Most of them are empty, and a line each would be a megabyte.
+    """
+    grid = doc["grid"]
+    numbered = ((*divmod(i, COLUMNS), cell) for i, cell in enumerate(grid["cells"]) if any(cell.values()))
+    cells = [{"row": row, "column": column, **cell} for row, column, cell in numbered]
+    return {**doc, "grid": {**grid, "rows": len(grid["cells"]) // COLUMNS, "columns": COLUMNS, "cells": cells}}
 
 
 def _is_source(source: str, out: Path) -> bool:
