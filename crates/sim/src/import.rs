@@ -3,7 +3,12 @@
 use crate::error::{Result, RunError};
 use crate::resolve::read_drive;
 use smrlab_disk::import::Imported;
+use std::fs::File;
+use std::io::{ErrorKind, Read};
 use std::path::Path;
+
+/// The longest file that is read: a map of a drive has some megabytes.
+const LONGEST: u64 = 64 << 20;
 
 /// Makes a drive file of DiskSim's `.parv` file at `path` and of the files beside it that it names.
 ///
@@ -13,9 +18,21 @@ pub fn disksim(path: &str) -> Result<Imported> {
     let folder = Path::new(path).parent().unwrap_or(Path::new(""));
     let read = |name: &str| {
         let file = if name == path { Path::new(path).to_owned() } else { folder.join(name) };
-        std::fs::read(&file)
-            .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
-            .map_err(|e| format!("{}: {e}", file.display()))
+        let mut bytes = Vec::new();
+        let read = File::open(&file).and_then(|f| f.take(LONGEST + 1).read_to_end(&mut bytes));
+        let why = match read {
+            Ok(n) if n as u64 > LONGEST => format!("longer than {} MiB: no parameter file", LONGEST >> 20),
+            Ok(_) => return Ok(String::from_utf8_lossy(&bytes).into_owned()),
+            Err(e) if e.kind() == ErrorKind::NotFound && name != path => {
+                format!("there is no such file: put it beside {path}, which names it")
+            }
+            Err(e) if e.kind() == ErrorKind::NotFound => "there is no such file".to_owned(),
+            Err(e) if e.kind() == ErrorKind::IsADirectory => {
+                "is a folder: give the .parv file in it".to_owned()
+            }
+            Err(e) => e.to_string(),
+        };
+        Err(format!("{}: {why}", file.display()))
     };
     smrlab_disk::import::disksim(path, &read).map_err(RunError::Request)
 }
@@ -27,4 +44,31 @@ pub fn disksim(path: &str) -> Result<Imported> {
 pub fn like(base: &str, wanted: &smrlab_disk::model::Like) -> Result<String> {
     let base = smrlab_disk::model::load(base, read_drive).map_err(|e| RunError::field("like", e))?;
     smrlab_disk::model::like(&base, wanted).map_err(|e| RunError::Request(e.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_file_is_told_with_what_to_do() {
+        let folder = std::env::temp_dir().join(format!("smrlab-parv-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let says = |path: &Path| disksim(&path.display().to_string()).unwrap_err().to_string();
+        let (parv, at) = (folder.join("a.parv"), folder.display());
+        assert_eq!(says(&folder), format!("{at}: is a folder: give the .parv file in it"));
+        assert_eq!(says(&parv), format!("{at}/a.parv: there is no such file"));
+        std::fs::write(&parv, "\nsource b.diskspecs\n").unwrap();
+        let beside =
+            format!("{at}/b.diskspecs: there is no such file: put it beside {at}/a.parv, which names it");
+        assert_eq!(says(&parv), format!("{at}/a.parv: line 2: {beside}"));
+        // A file that has no end is read no further than a parameter file goes.
+        std::os::unix::fs::symlink("/dev/zero", folder.join("b.diskspecs")).unwrap();
+        assert!(
+            says(&parv).ends_with("b.diskspecs: longer than 64 MiB: no parameter file"),
+            "{}",
+            says(&parv)
+        );
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
 }

@@ -19,12 +19,14 @@ use smrlab_units::{Blocks, SimTime, counted};
 pub fn disksim(name: &str, read: &dyn Fn(&str) -> Result<String, String>) -> Result<Imported, String> {
     let top = parse(name, read)?;
     let find = |kind: &str| top.iter().find(|b| b.kind == kind);
-    let disk =
-        find("disksim_disk").ok_or_else(|| format!("{name}: no disksim_disk in it or in what it names"))?;
+    let disk = find("disksim_disk").ok_or_else(|| {
+        format!("{name}: no disksim_disk in it or in what it names: give the .parv file of a drive")
+    })?;
     let model = disk.block("Model").or_else(|| find("dm_disk"));
-    let model = model.ok_or_else(|| format!("{name}: the disk names no model"))?;
-    let mechanics = model.block("Mechanical Model").ok_or("the model has no 'Mechanical Model'")?;
-    let layout = model.block("Layout Model").ok_or("the model has no 'Layout Model'")?;
+    let model = model
+        .ok_or_else(|| disk.wrong("Model", "it names no model: 'Model = source FILE.model' is missing"))?;
+    let part = |key| model.block(key).ok_or_else(|| model.wrong(key, format_args!("no block '{key}'")));
+    let (mechanics, layout) = (part("Mechanical Model")?, part("Layout Model")?);
     let mut left_out = Vec::new();
     let geometry = geometry(model, layout, read, &mut left_out)?;
     let cylinders = geometry.zones.iter().map(|z| u64::from(z.cylinders)).sum();
@@ -56,7 +58,9 @@ pub fn disksim(name: &str, read: &dyn Fn(&str) -> Result<String, String>) -> Res
         // Reading and writing elements lie apart: the head settles anew, though it does not seek.
         c.read_settle[1] = SimTime(shortest.1.0 / 2);
     }
-    let drive = DriveModel::new(spec.clone(), Vec::new()).map_err(|e| e.to_string())?;
+    let drive = DriveModel::new(spec.clone(), Vec::new());
+    let drive = drive
+        .map_err(|e| format!("{name}: what it says is no drive: {}", e.to_string().replace('\n', "; ")))?;
     let blocks = drive.geometry().blocks();
     if let Some(told) = model.number("Block count")
         && told as u64 != blocks.0
@@ -118,8 +122,8 @@ fn geometry(
     match layout.kind.as_str() {
         "dm_layout_g1" => g1(layout, surfaces, left_out),
         "dm_layout_g2" => g2::geometry(layout, surfaces, read),
-        "dm_layout_g4" => g4::geometry(layout, surfaces),
-        other => Err(format!("layout {other} is not read: dm_layout_g1, dm_layout_g2, dm_layout_g4 are")),
+        "dm_layout_g4" => g4::geometry(layout, surfaces).map_err(|e| format!("{}{e}", layout.place())),
+        _ => Err(layout.wrong("", "this layout is not read: dm_layout_g1, dm_layout_g2, dm_layout_g4 are")),
     }
 }
 
@@ -129,7 +133,10 @@ fn g1(layout: &Block, surfaces: u32, left_out: &mut Vec<String>) -> Result<Geome
         0 => Layout::Cylinder { alternate: false },
         1 => Layout::ZoneAlternate,
         2 => Layout::Cylinder { alternate: true },
-        n => return Err(format!("LBN-to-PBN mapping scheme {n} is not known: 0, 1 or 2")),
+        n => {
+            let what = format_args!("LBN-to-PBN mapping scheme {n} is not known: 0, 1 or 2");
+            return Err(layout.wrong("LBN-to-PBN mapping scheme", what));
+        }
     };
     let mut g = GeometrySpec { surfaces, layout: order, ..GeometrySpec::single_surface(Vec::new()) };
     let mut next = 0;
@@ -184,7 +191,7 @@ fn zone(
     // Slips among the spares at the zone's end use up none of them.
     let all = u64::from(cylinders) * u64::from(surfaces) * u64::from(sectors / unit);
     if let Some(beyond) = slipped.iter().find(|&&s| s >= all) {
-        return Err(format!("zone {index}: slip {beyond} is none of its {all}"));
+        return Err(z.wrong("slips", format_args!("zone {index}: slip {beyond} is none of its {all}")));
     }
     let mut data = all.saturating_sub(u64::from(spares));
     let mut sorted = slipped.clone();
@@ -200,7 +207,7 @@ fn zone(
         2 | 4 | 5 | 6 => out.range_spares = spares,
         8 => (out.range_spares, out.range_cylinders) = (spares, range as u32),
         10 => out.end = spares,
-        n => return Err(format!("sparing scheme {n} is not known")),
+        n => return Err(z.wrong("", format_args!("sparing scheme {n} is not known: 0 to 10"))),
     }
     if scheme == 3 && used > 0 {
         left_out.push(format!("zone {index}: {used} slips within tracks"));
@@ -248,14 +255,17 @@ fn mechanics_of(
     };
     let points = match word("Seek type") {
         Some("extracted") => {
-            let file = word("Full seek curve").ok_or("'Full seek curve' names no file")?;
-            seek_points(&read(file)?).map_err(|e| format!("{file}: {e}"))?
+            let file = word("Full seek curve")
+                .ok_or_else(|| m.wrong("Full seek curve", "'Full seek curve' names no file"))?;
+            let text = read(file).map_err(|e| m.wrong("Full seek curve", e))?;
+            seek_points(&text).map_err(|e| format!("{file}: {e}"))?
         }
         Some("hplplus10") => hpl(m, cylinders, 10)?,
         Some("hpl") => hpl(m, cylinders, 1)?,
         other => {
             let kind = other.unwrap_or("(none)");
-            return Err(format!("seek type {kind} is not read: extracted, hplplus10, hpl are"));
+            let what = format_args!("seek type {kind} is not read: extracted, hplplus10, hpl are");
+            return Err(m.wrong("Seek type", what));
         }
     };
     if let Some(kind) = word("Access time type").filter(|&kind| kind != "trackSwitchPlusRotation") {
@@ -269,7 +279,7 @@ fn mechanics_of(
         SeekCurve::Table(points.iter().map(|p| (p.0, ms(f(p)))).collect())
     };
     Ok(MechanicsSpec {
-        rpm: m.need("Rotation speed (in rpms)")? as u32,
+        rpm: m.whole("Rotation speed (in rpms)", 1_000_000)?,
         distance: Distance::Cylinders,
         read_seek: curve(&|p| p.1),
         write_seek: curve(&|p| p.2.unwrap_or(p.1) + settle),
@@ -292,7 +302,8 @@ fn hpl(m: &Block, cylinders: u64, most: usize) -> Result<Vec<(u64, f64, Option<f
     let single = v.get(5).filter(|&&t| most == 1 && t != -1.0);
     let first = if most == 1 { single.copied().into_iter().collect() } else { list("First ten seek times") };
     let ([knee, a, b, c, e, ..], true) = (&v[..], most == 1 || first.len() == most) else {
-        return Err("'HPL seek equation values' or 'First ten seek times' are incomplete".to_owned());
+        let key = "HPL seek equation values";
+        return Err(m.wrong(key, "'HPL seek equation values' or 'First ten seek times' are incomplete"));
     };
     let knee = *knee as u64;
     let mut d = 1 + first.len() as u64;
@@ -310,6 +321,7 @@ fn controller(disk: &Block, top: &[Block], left_out: &mut Vec<String>) -> Result
     let scale = disk.number("Time scale for overheads").unwrap_or(1.0);
     let t = |key: &str| disk.number(key).unwrap_or(0.0);
     let parts = top.iter().filter(|b| ["disksim_bus", "disksim_ctlr"].contains(&b.kind.as_str()));
+    parts.clone().chain([disk]).try_for_each(Block::numbers)?;
     for (key, value) in parts.chain([disk]).flat_map(|b| &b.fields) {
         let is_time = TIMES.iter().any(|end| key.ends_with(end));
         if let Some(n) = value.number().filter(|n| is_time && *n < 0.0) {
@@ -327,7 +339,7 @@ fn controller(disk: &Block, top: &[Block], left_out: &mut Vec<String>) -> Result
         let controllers = controllers.filter_map(|b| b.number("Bulk sector transfer time"));
         ms(buses.chain(controllers).fold(t("Bulk sector transfer time"), f64::max))
     };
-    let count = |key: &str| Ok::<u32, String>(disk.need(key)? as u32);
+    let count = |key: &str| disk.whole(key, u32::MAX);
     let fast = t("Fast write level") as u32;
     let prepare = scaled(&["Data preparation overhead"]);
     let cached = disk.number("Enable caching in buffer").unwrap_or(1.0);

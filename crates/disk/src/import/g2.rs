@@ -24,9 +24,10 @@ pub(super) fn geometry(
     read: &dyn Fn(&str) -> Result<String, String>,
 ) -> Result<GeometrySpec, String> {
     let Some(Value::Word(file)) = layout.get("Layout Map File") else {
-        return Err("dm_layout_g2: 'Layout Map File' names no file".to_owned());
+        return Err(layout.wrong("Layout Map File", "'Layout Map File' names no file"));
     };
-    let extents = map(&read(file)?).map_err(|e| format!("{file}: {e}"))?;
+    let extents = map(&read(file).map_err(|e| layout.wrong("Layout Map File", e))?)
+        .map_err(|e| format!("{file}: {e}"))?;
     let zones = zones(layout)?;
     let orders =
         [Layout::Cylinder { alternate: false }, Layout::Cylinder { alternate: true }, Layout::ZoneAlternate];
@@ -74,6 +75,9 @@ fn map(text: &str) -> Result<Vec<Extent>, String> {
         let &[lbn, cylinder, surface, sector, count] = &numbers[..] else {
             return Err(format!("line {}: not 'lbn N --> cyl N, head N, sect N, seqcnt N'", i + 1));
         };
+        if [cylinder, surface, sector, count].iter().any(|n| *n > 1 << 30) {
+            return Err(format!("line {}: no drive has so many cylinders, heads or sectors", i + 1));
+        }
         let blocks = count + u64::from(rest.contains("seqcnt"));
         let next = out.last().map_or(0, |e| e.lbn + e.blocks);
         if lbn != next || blocks == 0 {

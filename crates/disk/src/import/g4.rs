@@ -2,7 +2,9 @@
 //! one after the other, each turned against the one before.
 
 use super::params::{Block, Value};
-use crate::geometry::{Defect, GeometrySpec, GroupSpec, Layout, REVOLUTION, Remap, RunSpec, Slip, ZoneSpec};
+use crate::geometry::{
+    Defect, GeometrySpec, GroupSpec, Layout, MOST_SECTORS, REVOLUTION, Remap, RunSpec, Slip, ZoneSpec,
+};
 
 /// An entry of an index: fields 1 to 8 as the file has them, and the child.
 struct Entry {
@@ -25,6 +27,13 @@ enum Child {
     /// Track pattern and surface.
     Track(usize, u32),
 }
+
+/// Runs of tracks of a drive, and the largest number of an entry: no drive has so many, and sums of them are far from what
+/// overflows.
+const MOST_RUNS: usize = 1 << 20;
+const LARGEST: f64 = (1u64 << 40) as f64;
+/// The largest number of cylinders, or of times that a child is repeated.
+const MOST: u64 = 1 << 24;
 
 /// Where an entry lies: cylinder and angle of the entries around it.
 #[derive(Clone, Copy, Default)]
@@ -143,8 +152,14 @@ impl Tree {
         if depth as usize > self.indices.len() {
             return Err("dm_layout_g4: indices are in each other in a circle".to_owned());
         }
+        if entries.is_empty() {
+            return Err("dm_layout_g4: an index is empty".to_owned());
+        }
         let mut lbn = 0;
         for e in entries {
+            if g.runs.len() > MOST_RUNS {
+                return Err(format!("dm_layout_g4: more than {MOST_RUNS} runs of tracks"));
+            }
             if e.lbn != lbn {
                 return Err(format!("dm_layout_g4: an entry at block {} of its index follows {lbn}", e.lbn));
             }
@@ -196,7 +211,9 @@ impl Tree {
 /// Lowest and highest sector with data, and sectors in a revolution.
 fn pattern(n: &[f64]) -> Result<(u32, u32), String> {
     match n {
-        &[low, high, sectors] if low >= 0.0 && high >= low && sectors > high - low => {
+        &[low, high, sectors]
+            if low >= 0.0 && high >= low && sectors > high - low && sectors <= f64::from(MOST_SECTORS) =>
+        {
             Ok((sectors as u32, (high - low) as u32 + 1))
         }
         _ => Err(format!(
@@ -210,13 +227,19 @@ fn entries(fields: &[Value]) -> Result<Vec<Entry>, String> {
     while at < fields.len() {
         let bad = || format!("dm_layout_g4: entry {} of an index cannot be read", out.len());
         let n = |i: usize| fields.get(at + i).and_then(Value::number).ok_or_else(bad);
-        let whole = |i: usize| n(i).map(|n| n as u64);
+        let whole = |i: usize| {
+            let whole = Some(n(i)?).filter(|n| n.fract() == 0.0 && (0.0..=LARGEST).contains(n));
+            whole.map(|n| n as u64).ok_or_else(bad)
+        };
         let track = fields.get(at + 8) == Some(&Value::Word("TRACK".to_owned()));
         if !track && fields.get(at + 8) != Some(&Value::Word("IDX".to_owned())) {
             return Err(bad());
         }
         let (blocks, run) = (whole(3)?, whole(6)?);
         let (cylinders, span) = (whole(4)?, n(7)?);
+        if span.abs() > MOST as f64 || cylinders > MOST || whole(1)? > MOST || run > MOST * blocks {
+            return Err(bad());
+        }
         if blocks == 0
             || !run.is_multiple_of(blocks)
             || run / blocks * cylinders != span.abs() as u64

@@ -13,6 +13,16 @@ pub(super) enum Value {
 pub(super) struct Block {
     pub kind: String,
     pub fields: Vec<(String, Value)>,
+    /// The file, and the line where it begins.
+    file: String,
+    line: usize,
+    /// The line of each field's value.
+    lines: Vec<usize>,
+}
+
+/// A place in a file, before what is wrong there.
+fn at(file: &str, line: usize) -> String {
+    format!("{file}: line {line}: ")
 }
 
 impl Block {
@@ -24,19 +34,39 @@ impl Block {
         self.get(key)?.number()
     }
 
+    /// What is wrong with `key`, with its place: that of the block where it is not there.
+    pub(super) fn wrong(&self, key: &str, what: impl std::fmt::Display) -> String {
+        let field = self.fields.iter().position(|f| f.0.eq_ignore_ascii_case(key));
+        let line = field.and_then(|i| self.lines.get(i)).unwrap_or(&self.line);
+        format!("{}{}: {what}", at(&self.file, *line), self.kind)
+    }
+
+    /// Where it begins, before what is wrong with all of it.
+    pub(super) fn place(&self) -> String {
+        at(&self.file, self.line)
+    }
+
     /// A number that has to be there.
     pub(super) fn need(&self, key: &str) -> Result<f64, String> {
-        self.number(key).ok_or_else(|| format!("{}: no number '{key}'", self.kind))
+        self.number(key).ok_or_else(|| match self.get(key) {
+            Some(Value::Word(word)) => self.wrong(key, format_args!("{key} = {word} is no number")),
+            Some(_) => self.wrong(key, format_args!("{key} is no number")),
+            None => self.wrong(key, format_args!("no number '{key}'")),
+        })
+    }
+
+    /// Every value that is a word is a number: what is not would count as if it were not there.
+    pub(super) fn numbers(&self) -> Result<(), String> {
+        let mut words = self.fields.iter().filter(|(_, value)| matches!(value, Value::Word(_)));
+        words.try_for_each(|(key, _)| self.need(key).map(drop))
     }
 
     /// A whole number up to `most` that has to be there.
     pub(super) fn whole(&self, key: &str, most: u32) -> Result<u32, String> {
         let n = self.need(key)?;
         if n.fract() != 0.0 || !(0.0..=f64::from(most)).contains(&n) {
-            return Err(format!(
-                "{}: {key} = {n} is not accepted: a whole number from 0 to {most}",
-                self.kind
-            ));
+            let what = format_args!("{key} = {n} is not accepted: a whole number from 0 to {most}");
+            return Err(self.wrong(key, what));
         }
         Ok(n as u32)
     }
@@ -47,10 +77,8 @@ impl Block {
             ["First cylinder number", "Last cylinder number"].map(|key| self.whole(key, 1 << 24));
         let (first, last) = (first?, last?);
         if first < next || last < first {
-            return Err(format!(
-                "{}: no zone goes from cylinder {first} to {last} behind {next} others",
-                self.kind
-            ));
+            let what = format_args!("no zone goes from cylinder {first} to {last} behind {next} others");
+            return Err(self.wrong("First cylinder number", what));
         }
         Ok((first, last))
     }
@@ -92,21 +120,51 @@ fn file(name: &str, read: Read<'_>, depth: u32) -> Result<Vec<Block>, String> {
         return Err(format!("{name}: files name each other in a circle"));
     }
     let text = read(name)?;
-    let mut p = Parser { text: text.as_bytes(), at: 0, read, depth };
+    if text.contains('\0') {
+        return Err(format!("{name}: no text, as DiskSim's parameter files are"));
+    }
+    let mut p = Parser { name, text: text.as_bytes(), at: 0, counted: (0, 1), read, depth, inside: 0 };
     p.top().map_err(|e| {
-        let line = 1 + p.text[..p.at.min(p.text.len())].iter().filter(|&&b| b == b'\n').count();
-        format!("{name}: line {line}: {e}")
+        // What is wrong in a file that it names has its place there.
+        let line = p.line();
+        format!("{}{e}", at(name, line))
     })
 }
 
+/// Blocks and lists in each other.
+const DEEPEST: u32 = 32;
+
 struct Parser<'a> {
+    name: &'a str,
     text: &'a [u8],
     at: usize,
+    /// A place, and the line there: lines are counted on from it.
+    counted: (usize, usize),
     read: Read<'a>,
     depth: u32,
+    /// In how many blocks and lists `at` is.
+    inside: u32,
 }
 
 impl Parser<'_> {
+    /// The line of `at`, which goes forwards.
+    fn line(&mut self) -> usize {
+        let (from, line) = self.counted;
+        let to = self.at.min(self.text.len());
+        self.counted = (to, line + self.text[from..to].iter().filter(|&&b| b == b'\n').count());
+        self.counted.1
+    }
+
+    /// One block or list more is begun.
+    fn enter(&mut self) -> Result<(), String> {
+        self.inside += 1;
+        if self.inside > DEEPEST {
+            Err(format!("more than {DEEPEST} blocks and lists in each other"))
+        } else {
+            Ok(())
+        }
+    }
+
     /// Skips blanks, commas and comments; the next byte.
     fn peek(&mut self) -> Option<u8> {
         while let Some(&b) = self.text.get(self.at) {
@@ -136,11 +194,14 @@ impl Parser<'_> {
     }
 
     fn expect(&mut self, byte: u8) -> Result<(), String> {
-        if self.peek() == Some(byte) {
-            self.at += 1;
-            return Ok(());
+        match self.peek() {
+            Some(next) if next == byte => {
+                self.at += 1;
+                Ok(())
+            }
+            None => Err(format!("the file ends where '{}' is missing", char::from(byte))),
+            Some(_) => Err(format!("'{}' is missing", char::from(byte))),
         }
-        Err(format!("'{}' is missing", char::from(byte)))
     }
 
     fn top(&mut self) -> Result<Vec<Block>, String> {
@@ -175,13 +236,16 @@ impl Parser<'_> {
 
     fn fields(&mut self, kind: String) -> Result<Block, String> {
         self.expect(b'{')?;
-        let mut fields = Vec::new();
+        self.enter()?;
+        let (file, line) = (self.name.to_owned(), self.line());
+        let (mut fields, mut lines) = (Vec::new(), Vec::new());
         loop {
             match self.peek() {
-                None => return Err(format!("the block {kind} does not end")),
+                None => return Err(format!("the block {kind} of line {line} does not end")),
                 Some(b'}') => {
                     self.at += 1;
-                    return Ok(Block { kind, fields });
+                    self.inside -= 1;
+                    return Ok(Block { kind, fields, file, line, lines });
                 }
                 Some(_) => {
                     let from = self.at;
@@ -189,8 +253,14 @@ impl Parser<'_> {
                         self.at += 1;
                     }
                     let key = String::from_utf8_lossy(&self.text[from..self.at]);
+                    if let Some((before, _)) = key.split_once(',') {
+                        self.at = from;
+                        return Err(format!("'{}' is no 'KEY = VALUE'", before.trim()));
+                    }
                     let key = key.split_whitespace().collect::<Vec<_>>().join(" ");
                     self.expect(b'=')?;
+                    self.peek();
+                    lines.push(self.line());
                     fields.push((key, self.value()?));
                 }
             }
@@ -218,12 +288,15 @@ impl Parser<'_> {
 
     fn list(&mut self) -> Result<Vec<Value>, String> {
         self.expect(b'[')?;
+        self.enter()?;
+        let line = self.line();
         let mut items = Vec::new();
         loop {
             match self.peek() {
-                None => return Err("a list does not end".to_owned()),
+                None => return Err(format!("the list of line {line} does not end")),
                 Some(b']') => {
                     self.at += 1;
+                    self.inside -= 1;
                     return Ok(items);
                 }
                 Some(_) => items.push(self.value()?),
@@ -236,13 +309,22 @@ impl Parser<'_> {
 pub(super) fn seek_points(text: &str) -> Result<Vec<(u64, f64, Option<f64>)>, String> {
     let mut points = Vec::new();
     for (i, line) in text.lines().enumerate() {
-        let fields: Vec<f64> = line.split([',', ' ', '\t']).filter_map(|f| f.parse().ok()).collect();
-        match fields[..] {
-            [d, t] | [d, t, _] => points.push((d as u64, t, None)),
-            [d, t, _, w] => points.push((d as u64, t, Some(w))),
-            _ if i == 0 || line.trim().is_empty() => {}
+        let words = line.split([',', ' ', '\t', '\r']).filter(|word| !word.is_empty());
+        let numbers = words.map(|word| word.parse().ok().filter(|n: &f64| n.is_finite()));
+        let (d, t, writes) = match numbers.collect::<Option<Vec<f64>>>().as_deref() {
+            Some(&[d, t] | &[d, t, _]) => (d, t, None),
+            Some(&[d, t, _, w]) => (d, t, Some(w)),
+            _ if i == 0 || line.trim().is_empty() => continue,
             _ => return Err(format!("line {}: not a distance and a time", i + 1)),
+        };
+        let before = points.last().map_or(0, |p: &(u64, _, _)| p.0);
+        if d.fract() != 0.0 || !(before as f64 + 1.0..=f64::from(1 << 24)).contains(&d) {
+            return Err(format!("line {}: distance {d} is none behind {before}", i + 1));
         }
+        if let Some(t) = [Some(t), writes].into_iter().flatten().find(|t| *t < 0.0) {
+            return Err(format!("line {}: {t} ms is no time of a seek", i + 1));
+        }
+        points.push((d as u64, t, writes));
     }
     if points.is_empty() { Err("no point in it".to_owned()) } else { Ok(points) }
 }
