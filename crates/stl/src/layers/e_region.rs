@@ -86,9 +86,10 @@ pub struct ERegion {
     /// The spare place may still be what the state at the last fence refers to.
     spare_needed: bool,
     step: Vec<Record>,
-    /// What of a step holds data, and what is read from the ring; kept for their memory.
+    /// What of a step holds data, what is read from the ring, and what the ring holds; kept for their memory.
     live_runs: Vec<Range<u64>>,
     newer: Vec<refresh::Part>,
+    held: Vec<Extent>,
     counters: Counters,
 }
 
@@ -112,6 +113,7 @@ impl ERegion {
             step: Vec::new(),
             live_runs: Vec::new(),
             newer: Vec::new(),
+            held: Vec::new(),
             counters: Counters::default(),
             places,
         }

@@ -151,6 +151,15 @@ impl BucketedExtents {
         self.change(span, None, gone);
     }
 
+    /// Takes out whatever lies in `span`: `out` is then what [`within`](Self::within) would have told.
+    pub fn take(&mut self, span: Range<u64>, out: &mut Vec<Extent>) {
+        out.clear();
+        self.remove(span, |e| match out.last_mut() {
+            Some(last) if last.goes_on_in(&e) => last.blocks += e.blocks,
+            _ => out.push(e),
+        });
+    }
+
     /// Puts in an extent instead of whatever lies there; `gone` is told each part of that.
     pub fn replace(&mut self, e: Extent, gone: impl FnMut(Extent)) {
         self.change(e.lba..e.end(), Some(e), gone);
@@ -213,7 +222,10 @@ mod tests {
             assert!(!seen.windows(2).any(|pair| pair[0].goes_on_in(&pair[1])), "an extent in two parts");
             let mut gone: Vec<Extent> = Vec::new();
             let removes = rng.one_in(3);
-            if removes {
+            if removes && rng.one_in(2) {
+                map.take(span.clone(), &mut gone);
+                assert_eq!(gone, seen);
+            } else if removes {
                 map.remove(span.clone(), |e| gone.push(e));
             } else {
                 map.replace(Extent { lba, blocks: span.end - lba, packet, at: 7 }, |e| gone.push(e));

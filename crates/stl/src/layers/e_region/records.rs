@@ -114,8 +114,15 @@ impl ERegion {
 
     /// A part of a region was written to the spare place.
     pub(super) fn refresh(&mut self, region: u64, part: Range<u64>) {
-        let base = region * self.places.region;
-        self.forget(base + part.start..base + part.end);
+        let (base, mut held) = (region * self.places.region, std::mem::take(&mut self.held));
+        self.cached.take(base + part.start..base + part.end, &mut held);
+        self.refreshed(region, part, &held);
+        self.held = held;
+    }
+
+    /// The same where these extents were taken off the map, all that it had there.
+    pub(super) fn refreshed(&mut self, region: u64, part: Range<u64>, held: &[Extent]) {
+        self.tally.release(region, held);
         self.counters.refreshed += part.end - part.start;
         self.cursor = Cursor { region, done: part.end };
         if part.end == self.places.region {

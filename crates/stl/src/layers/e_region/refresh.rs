@@ -110,18 +110,32 @@ impl ERegion {
         Some(Step { region, part: self.cursor.done..end })
     }
 
-    /// Plans a step; answers the record of it.
+    /// Plans a step, and leaves what the ring holds there; answers the record of it.
     pub(super) fn plan_step(&mut self, step: &Step, plan: &mut Plan) -> Record {
+        let mut held = std::mem::take(&mut self.held);
+        held.clear();
+        held.extend(self.cached.within(self.lbas_of(step)));
+        let record = self.plan_refresh(step, &held, plan);
+        self.held = held;
+        record
+    }
+
+    fn lbas_of(&self, step: &Step) -> Range<u64> {
+        let base = step.region * self.places.region;
+        base + step.part.start..base + step.part.end
+    }
+
+    /// Plans a step, of whose blocks the ring holds these; answers the record of it.
+    fn plan_refresh(&mut self, step: &Step, held: &[Extent], plan: &mut Plan) -> Record {
         if step.part.start == 0 && self.spare_needed {
             plan.fence();
         }
-        let (first, base) = (plan.ops().len(), step.region * self.places.region);
-        let lbas = base + step.part.start..base + step.part.end;
+        let (first, lbas) = (plan.ops().len(), self.lbas_of(step));
         let (mut live, mut newer) = (std::mem::take(&mut self.live_runs), std::mem::take(&mut self.newer));
         live.clear();
         live.extend(self.live.set().runs_in(lbas.clone()));
         newer.clear();
-        let (home, moved) = self.sources(&live, &mut newer);
+        let (home, moved) = self.sources(&live, held, &mut newer);
         read_in_order(&mut newer, plan);
         // In one run: the head passes over what the ring has newer copies of anyway.
         let at_home = (!home.is_empty()).then(|| {
@@ -145,23 +159,27 @@ impl ERegion {
     }
 
     /// Where the newest copies are of blocks of a region that hold data: at home from the first to the last of what is answered, but
-    /// for the parts that the ring has. Answers how many there are, too.
-    fn sources(&self, live: &[Range<u64>], newer: &mut Vec<Part>) -> (Range<u64>, u64) {
+    /// for the parts that the ring has, which all hold data. Answers how many there are, too.
+    fn sources(&self, live: &[Range<u64>], held: &[Extent], newer: &mut Vec<Part>) -> (Range<u64>, u64) {
         let (mut home, mut moved) = (0..0, 0);
         let mut at_home = |run: Range<u64>| {
             if !run.is_empty() {
                 home = if home.is_empty() { run } else { home.start..run.end };
             }
         };
+        let mut held = held.iter();
+        let mut next = held.next();
         for live in live {
             let mut at = live.start;
             moved += live.end - live.start;
-            for e in self.cached.within(live.clone()) {
+            while let Some(e) = next.filter(|e| e.lba < live.end) {
                 at_home(at..e.lba);
                 at = e.lba + e.blocks;
-                self.for_places(&e, |run, pba| {
+                debug_assert!(live.start <= e.lba && at <= live.end, "{e:?} holds what {live:?} does not");
+                self.for_places(e, |run, pba| {
                     newer.push(Part { lba: run.start, blocks: run.end - run.start, pba, read: (OpId(0), 0) });
                 });
+                next = held.next();
             }
             at_home(at..live.end);
         }
@@ -171,11 +189,15 @@ impl ERegion {
     fn take_step(&mut self, plan: &mut Plan) {
         let step = self.next_step().expect("what fills the ring belongs to a region");
         let first = step.part.start == 0;
-        self.plan_step(&step, plan);
+        // What is planned is done at once: the map is searched once for both.
+        let mut held = std::mem::take(&mut self.held);
+        self.cached.take(self.lbas_of(&step), &mut held);
+        self.plan_refresh(&step, &held, plan);
         if first && self.spare_needed {
             self.durable();
         }
-        self.refresh(step.region, step.part);
+        self.refreshed(step.region, step.part, &held);
+        self.held = held;
     }
 
     /// After a write: steps where the ring is fuller than it should be, the more of them the fuller it is, and whatever

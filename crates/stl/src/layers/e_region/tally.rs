@@ -68,6 +68,17 @@ impl Tally {
         }
     }
 
+    /// The ring does not hold these any longer, all of which lie in one region.
+    pub(super) fn release(&mut self, region: u64, gone: &[Extent]) {
+        let mut blocks = 0;
+        for e in gone {
+            self.entries[e.packet.wrapping_sub(self.first) as usize].needed -= e.blocks as u32;
+            blocks += e.blocks;
+        }
+        self.in_ring -= blocks;
+        self.in_region[region as usize] -= blocks as u32;
+    }
+
     /// An entry holds the newest copy of blocks of another one, each of them.
     pub(super) fn pass_on(&mut self, e: &Extent, to: u32) {
         let index = |packet: u32| packet.wrapping_sub(self.first) as usize;
