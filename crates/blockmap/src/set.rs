@@ -160,7 +160,9 @@ impl BlockSet {
         self.look().find(range, wanted)
     }
 
-    fn look(&self) -> Look<'_> {
+    /// To ask of ranges that lie near each other, the later ones behind the earlier ones.
+    #[inline]
+    pub fn look(&self) -> Look<'_> {
         Look { tree: &self.tree, known: 0..0, value: 0 }
     }
 
@@ -218,7 +220,7 @@ impl BlockSet {
 }
 
 /// A look at a set that goes on upwards: a unit in which one run of blocks ends and another begins is searched for once.
-struct Look<'a> {
+pub struct Look<'a> {
     tree: &'a UnitTree<u8>,
     /// Units that were found last, and what each of them has.
     known: Range<u64>,
@@ -226,6 +228,12 @@ struct Look<'a> {
 }
 
 impl Look<'_> {
+    /// Whether any block of `range` is in the set.
+    #[inline]
+    pub fn contains_any(&mut self, range: Range<u64>) -> bool {
+        self.find(range.clone(), true) < range.end
+    }
+
     /// As [`BlockSet::find`].
     fn find(&mut self, range: Range<u64>, wanted: bool) -> u64 {
         let mut unit = range.start / UNIT_BLOCKS;

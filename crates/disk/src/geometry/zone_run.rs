@@ -91,6 +91,12 @@ pub struct StartSlots {
 }
 
 impl StartSlots {
+    /// Sectors of each track, spares included.
+    #[inline]
+    pub const fn sectors(&self) -> u64 {
+        self.sectors
+    }
+
     /// That of the `i`-th track.
     #[inline]
     pub fn of(&self, i: u64) -> u64 {

@@ -125,7 +125,7 @@ impl Rmw {
         let (before, behind) = self.kept(part);
         let first_op = plan.ops().len();
         let relocated = Blocks(before.end - before.start + behind.end - behind.start);
-        self.update.clear();
+        self.update.begin(&self.journal, plan);
         self.update.start(part.pba(before.start));
         let data = Blocks(part.to - part.from);
         if relocated.0 == 0 {

@@ -8,13 +8,13 @@ mod layout;
 
 pub use entry::ENTRY;
 pub(crate) use entry::shared_guards;
-use layout::Column;
 pub use layout::Layout;
+use layout::{Chunk, Column};
 
 use crate::parts::live::Live;
 use crate::parts::split::ReadRuns;
-use crate::parts::update::{Journal, Update, advanced};
-use crate::{Cause, Dir, Endpoint, Facts, HostRequest, Plan, Records, Refusal, Sink, TranslationLayer};
+use crate::parts::update::{Journal, Update};
+use crate::{Cause, Dir, Endpoint, Facts, HostRequest, OpId, Plan, Records, Refusal, Sink, TranslationLayer};
 use smrlab_units::{Blocks, HostOp, Lba, Pba, SimTime};
 use std::ops::Range;
 
@@ -37,6 +37,27 @@ struct SegmentPart {
     host: u64,
 }
 
+/// A chunk whose place is known.
+struct Own {
+    number: u64,
+    place: Chunk,
+}
+
+impl Own {
+    /// The first chunk of a part.
+    #[inline]
+    fn of(part: &SegmentPart, column: &Column<'_>, layout: &Layout) -> Self {
+        let number = layout.chunk_of(part.blocks.start);
+        Self { number, place: column.chunk(number) }
+    }
+
+    /// The place of this one or another.
+    #[inline]
+    fn or(&self, column: &Column<'_>, chunk_no: u64) -> Chunk {
+        if chunk_no == self.number { self.place } else { column.chunk(chunk_no) }
+    }
+}
+
 /// A run of blocks of one chunk that an update reads, to write it again.
 #[derive(Clone, Copy, Debug)]
 struct Kept {
@@ -53,9 +74,10 @@ struct Kept {
 struct Written {
     /// Offsets in the segment.
     blocks: Range<u64>,
-    source: Endpoint,
-    /// Where it was read, of what is put back.
-    at: Option<Pba>,
+    /// What is put back was read here, by this operation; what the host writes was not.
+    at: Pba,
+    op: OpId,
+    of_host: bool,
 }
 
 /// See the [module](self) and the registry's page.
@@ -66,7 +88,7 @@ pub struct Segments {
     /// LBAs that hold data. Blocks that do not may have been destroyed: they read as zeroes.
     live: Live,
     update: Update,
-    /// What the present update puts back: offset in the segment, length, source.
+    /// What the present update writes, in the order of offsets.
     pieces: Vec<Written>,
 }
 
@@ -92,11 +114,11 @@ impl Segments {
         })
     }
 
-    /// Calls `each` with the runs that a write of `part` has to read first, in the order in which they are read.
-    fn kept(&self, part: &SegmentPart, column: Column<'_>, mut each: impl FnMut(Kept)) {
+    /// Calls `each` with the runs that a write of `part` has to read first, in the order in which they are read; `own` is the first
+    /// chunk of the part.
+    fn kept(&self, part: &SegmentPart, column: &Column<'_>, own: &Own, mut each: impl FnMut(Kept)) {
         let chunk = self.layout.chunk;
-        let (first, last) =
-            (self.layout.chunk_of(part.blocks.start), self.layout.chunk_of(part.blocks.end - 1));
+        let (first, last) = (own.number, self.layout.chunk_of(part.blocks.end - 1));
         let arc = match self.rewrite {
             Rewrite::Arc if first == last => {
                 part.blocks.start - first * chunk..part.blocks.end - first * chunk
@@ -104,12 +126,13 @@ impl Segments {
             _ => 0..chunk,
         };
         let base = part.segment * self.layout.segment_blocks();
+        let mut live = self.live.set().look();
         let mut keep = |chunk_no: u64, within: Range<u64>, cause: Cause| {
             let start = base + chunk_no * chunk;
             let blocks = start + within.start..start + within.end;
-            let holds = !within.is_empty() && self.live.set().contains_any(blocks);
+            let holds = !within.is_empty() && live.contains_any(blocks);
             if holds {
-                column.chunk(chunk_no).runs(within, |from, pba, blocks| {
+                own.or(column, chunk_no).runs(within, |from, pba, blocks| {
                     each(Kept { chunk: chunk_no, from, pba, blocks, cause });
                 });
             }
@@ -151,20 +174,27 @@ impl Segments {
         let chunk = self.layout.chunk;
         let first_op = plan.ops().len();
         let column = self.layout.column(part.segment);
+        let own = Own::of(part, &column, &self.layout);
         let mut pieces = std::mem::take(&mut self.pieces);
         pieces.clear();
         let mut relocated = Blocks::ZERO;
-        self.kept(part, column, |k| {
+        let of_host = || Written { blocks: part.blocks.clone(), at: Pba(0), op: OpId(0), of_host: true };
+        let mut has_host = false;
+        self.kept(part, &column, &own, |k| {
             let op = plan.read_staged(k.cause, k.pba, k.blocks);
-            let at = k.chunk * chunk + k.from;
-            let source = Endpoint::Staged(op, Blocks::ZERO);
-            pieces.push(Written { blocks: at..at + k.blocks.0, source, at: Some(k.pba) });
+            let from = k.chunk * chunk + k.from;
+            if !has_host && from > part.blocks.start {
+                pieces.push(of_host());
+                has_host = true;
+            }
+            pieces.push(Written { blocks: from..from + k.blocks.0, at: k.pba, op, of_host: false });
             relocated += k.blocks;
         });
-        let before = pieces.partition_point(|p| p.blocks.start < part.blocks.start);
-        let source = Endpoint::Host(Blocks(part.host));
-        pieces.insert(before, Written { blocks: part.blocks.clone(), source, at: None });
-        list(&mut self.update, &self.layout, column, &pieces);
+        if !has_host {
+            pieces.push(of_host());
+        }
+        self.update.begin(&self.journal, plan);
+        list(&mut self.update, &self.layout, (&column, &own), Blocks(part.host), &pieces);
         self.pieces = pieces;
         let (live, blocks) = (&mut self.live, part.blocks.end - part.blocks.start);
         self.update.emit(&mut self.journal, plan, |plan| _ = live.insert(lba..lba + blocks, plan));
@@ -207,22 +237,29 @@ impl Segments {
     }
 }
 
-/// Lists the writes of `pieces` (ascending in the segment) in the order of their PBAs.
-fn list(update: &mut Update, layout: &Layout, column: Column<'_>, pieces: &[Written]) {
+/// Lists the writes of `pieces` (ascending in the segment) in the order of their PBAs; the host's begins there in its buffer.
+fn list(
+    update: &mut Update,
+    layout: &Layout,
+    (column, own): (&Column<'_>, &Own),
+    host: Blocks,
+    pieces: &[Written],
+) {
     let chunk = layout.chunk;
-    update.clear();
+    let source = |piece: &Written, from: u64| {
+        let by = Blocks(from - piece.blocks.start);
+        if piece.of_host { Endpoint::Host(host + by) } else { Endpoint::Staged(piece.op, by) }
+    };
     let (mut next, mut at) = (0, pieces[0].blocks.start);
     while let Some(piece) = pieces.get(next) {
         let chunk_no = layout.chunk_of(at);
         let chunk_end = (chunk_no + 1) * chunk;
         let (behind, Range { start, end }) = (pieces.get(next + 1), piece.blocks.clone());
-        if let Some(pba) = piece.at
-            && start == at
-            && (end == chunk_end || behind.is_none_or(|p| p.blocks.start > end))
+        if !piece.of_host && start == at && (end == chunk_end || behind.is_none_or(|p| p.blocks.start > end))
         {
             // What is put back alone goes to where it was read.
-            update.start(pba);
-            update.piece(Blocks(end - start), piece.source);
+            update.start(piece.at);
+            update.piece(Blocks(end - start), source(piece, start));
             next += 1;
             at = behind.map_or(end, |p| p.blocks.start);
             continue;
@@ -238,7 +275,7 @@ fn list(update: &mut Update, layout: &Layout, column: Column<'_>, pieces: &[Writ
         let mut runs = [(Pba(0), 0, Blocks::ZERO); 2];
         let mut count = 0;
         let within = at - chunk_no * chunk..end - chunk_no * chunk;
-        column.chunk(chunk_no).runs(within, |from, pba, blocks| {
+        own.or(column, chunk_no).runs(within, |from, pba, blocks| {
             runs[count] = (pba, chunk_no * chunk + from, blocks);
             count += 1;
         });
@@ -248,7 +285,7 @@ fn list(update: &mut Update, layout: &Layout, column: Column<'_>, pieces: &[Writ
             for p in pieces[next..].iter().take_while(|p| p.blocks.start < from + blocks.0) {
                 let (lo, hi) = (p.blocks.start.max(from), p.blocks.end.min(from + blocks.0));
                 if lo < hi {
-                    update.piece(Blocks(hi - lo), advanced(p.source, Blocks(lo - p.blocks.start)));
+                    update.piece(Blocks(hi - lo), source(p, lo));
                 }
             }
         }
@@ -280,7 +317,9 @@ impl TranslationLayer for Segments {
             HostOp::Write => {
                 let mut first = None;
                 let column = self.layout.column(part.segment);
-                self.kept(&part, column, |k| first = first.or(Some(k.pba)));
+                self.kept(&part, &column, &Own::of(&part, &column, &self.layout), |k| {
+                    first = first.or(Some(k.pba))
+                });
                 if let Some(pba) = first {
                     return Some((pba, Dir::Read));
                 }

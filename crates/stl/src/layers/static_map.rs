@@ -277,6 +277,7 @@ impl StaticMap {
         let (g, interference, live) = (&self.geometry, &self.interference, &mut self.live);
         let first = plan.ops().len();
         self.amplifier.find(g, interference, live.set(), host);
+        self.update.begin(&self.journal, plan);
         self.amplifier.plan(g, host, plan, &mut self.update);
         self.update.emit(&mut self.journal, plan, |plan| {
             for h in host {

@@ -95,13 +95,12 @@ impl Amplifier {
         Blocks(self.impacted.iter().map(|r| r.end - r.start).sum())
     }
 
-    /// Plans the reads of what was found and lists all writes in `update`.
+    /// Plans the reads of what was found and lists all writes in `update`, which was begun.
     pub fn plan(&self, g: &Geometry, host: &[HostRun], plan: &mut Plan, update: &mut Update) {
         let first = plan.ops().len() as u32;
         for run in &self.impacted {
             stage(plan, Pba(run.start), Blocks(run.end - run.start));
         }
-        update.clear();
         let mut host = host.iter().peekable();
         let mut end = None;
         let mut write = |range: Range<u64>, source: Endpoint| {

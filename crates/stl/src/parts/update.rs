@@ -28,6 +28,8 @@ struct Home {
     pba: Pba,
     blocks: Blocks,
     first_piece: u32,
+    /// All of it is the host's data.
+    of_host: bool,
 }
 
 /// The writes of one update, ascending in PBA. Reused from request to request.
@@ -35,19 +37,22 @@ struct Home {
 pub struct Update {
     homes: Vec<Home>,
     pieces: Vec<Piece>,
+    wants_pieces: bool,
 }
 
 impl Update {
-    /// Forgets all writes.
-    pub fn clear(&mut self) {
+    /// Begins anew, for a plan that goes through a journal; pieces are kept where somebody will ask for them.
+    pub fn begin(&mut self, journal: &Journal, plan: &Plan) {
         self.homes.clear();
         self.pieces.clear();
+        self.wants_pieces = journal.is_on() || plan.wants_data();
     }
 
     /// A write of its own operation begins at `pba`.
     #[inline]
     pub fn start(&mut self, pba: Pba) {
-        self.homes.push(Home { pba, blocks: Blocks::ZERO, first_piece: self.pieces.len() as u32 });
+        let first_piece = self.pieces.len() as u32;
+        self.homes.push(Home { pba, blocks: Blocks::ZERO, first_piece, of_host: true });
     }
 
     /// Goes on with the write that was started last. Nothing happens where `blocks` is zero.
@@ -57,8 +62,12 @@ impl Update {
     #[inline]
     pub fn piece(&mut self, blocks: Blocks, source: Endpoint) {
         if blocks.0 > 0 {
-            self.homes.last_mut().expect("a write was started").blocks += blocks;
-            self.pieces.push(Piece { blocks, end: source });
+            let home = self.homes.last_mut().expect("a write was started");
+            home.blocks += blocks;
+            home.of_host &= matches!(source, Endpoint::Host(_));
+            if self.wants_pieces {
+                self.pieces.push(Piece { blocks, end: source });
+            }
         }
     }
 
@@ -91,10 +100,8 @@ impl Update {
     #[inline]
     fn write_home(&self, plan: &mut Plan) {
         for (i, home) in self.homes.iter().enumerate() {
-            let pieces = self.pieces_of(i);
-            let of_host = pieces.iter().all(|p| matches!(p.end, Endpoint::Host(_)));
-            let cause = if of_host { Cause::Host } else { Cause::Clean };
-            plan.write_pieces(cause, home.pba, home.blocks, |out| out.extend_from_slice(pieces));
+            let cause = if home.of_host { Cause::Host } else { Cause::Clean };
+            plan.write_pieces(cause, home.pba, home.blocks, |out| out.extend_from_slice(self.pieces_of(i)));
         }
     }
 }

@@ -17,15 +17,18 @@ use std::sync::Arc;
 struct Region {
     /// Number of its first segment.
     first: u64,
-    first_track: u64,
     first_block: Pba,
-    /// Sectors of each of its tracks, all of which hold blocks.
-    sectors: u64,
     /// Arcs that each of its surfaces is cut into.
     arcs: Reciprocal,
-    /// Bands that share a guard begin at their far ends: the row of the chunks 0, and the others lie before it.
-    back: Option<u64>,
+    /// Where its tracks begin, where these follow each other on a surface; all of their sectors hold blocks.
+    slots: StartSlots,
+    first_track: u32,
+    /// Bands that share a guard begin at their far ends: the row of the chunks 0, and the others lie before it. Else [`ALONE`].
+    back: u32,
 }
+
+/// A band's guard is its own.
+const ALONE: u32 = u32::MAX;
 
 /// See the [module](self).
 pub struct Layout {
@@ -75,7 +78,7 @@ impl Layout {
         // A pair of bands is two with a guard between them.
         let paired = matches!(drive.interference(), Interference::Physical(p) if p.wave > 0);
         let length = if paired { (rows + 1 - drive.head_width()) / 2 } else { rows };
-        let halves = if paired { vec![None, Some(rows - 1)] } else { vec![None] };
+        let halves = if paired { vec![ALONE, rows as u32 - 1] } else { vec![ALONE] };
         let (mut regions, mut segments) = (Vec::new(), 0);
         for b in 0..count {
             let band = bands.band(BandId(b));
@@ -87,10 +90,10 @@ impl Layout {
                 for &back in &halves {
                     regions.push(Region {
                         first: segments,
-                        first_track: band.first_track.0,
                         first_block: band.first,
-                        sectors,
                         arcs: Reciprocal::new(arcs),
+                        slots: geometry.start_slots(band.first_track),
+                        first_track: band.first_track.0 as u32,
                         back,
                     });
                     segments += unit * arcs;
@@ -146,8 +149,7 @@ impl Layout {
     pub fn column(&self, segment: u64) -> Column<'_> {
         let region = &self.regions[self.by_segment.find(segment)];
         let (surface, arc) = region.arcs.div_rem_wide(segment - region.first);
-        let slots = self.drive.geometry().start_slots(TrackNo(region.first_track));
-        Column { layout: self, region, surface, first: arc * self.chunk, slots }
+        Column { layout: self, region, surface, first: arc * self.chunk }
     }
 
     /// Bytes on the heap.
@@ -157,25 +159,23 @@ impl Layout {
 }
 
 /// The chunks of a segment: one arc of the tracks of one surface.
-#[derive(Clone, Copy)]
 pub struct Column<'a> {
     layout: &'a Layout,
     region: &'a Region,
     surface: u64,
     /// The slot (sector-sized angle) at which the arc begins.
     first: u64,
-    /// Of the band's tracks, where these follow each other on a surface.
-    slots: StartSlots,
 }
 
 impl Column<'_> {
     /// Where a chunk of the segment lies.
     #[inline]
     pub fn chunk(&self, chunk_no: u64) -> Chunk {
-        let Region { first_track, first_block, sectors, back, .. } = *self.region;
-        let row = back.map_or(chunk_no, |last| last - chunk_no);
+        let Region { first_block, slots, back, .. } = *self.region;
+        let (first_track, sectors) = (u64::from(self.region.first_track), slots.sectors());
+        let row = if back == ALONE { chunk_no } else { u64::from(back) - chunk_no };
         let (track, slot) = if self.layout.unit == 1 {
-            (row, self.slots.of(row))
+            (row, slots.of(row))
         } else {
             let (geometry, base) = (self.layout.drive.geometry(), TrackNo(first_track + self.surface));
             let track = geometry.following(base, row as u32).expect("a band lies within its surface");
