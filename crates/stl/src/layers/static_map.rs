@@ -147,6 +147,7 @@ fn build(context: &BuildContext, values: &Values, order: &Order) -> BuildResult 
         hinted: std::array::from_fn(|_| Cell::new(first)),
         geometry: Arc::clone(context.drive.geometry()),
         interference: context.drive.interference(),
+        guarded: is_guarded(&context.drive.interference()),
         journal,
         live: Live::default(),
         last: 0,
@@ -170,6 +171,8 @@ struct StaticMap {
     hinted: [Cell<(Lba, Extent)>; HINTED],
     geometry: Arc<Geometry>,
     interference: Interference,
+    /// What is written on a band's last position destroys nothing but the guard behind it.
+    guarded: bool,
     journal: Journal,
     /// PBAs that hold data.
     live: Live,
@@ -181,8 +184,9 @@ struct StaticMap {
     update: Update,
 }
 
-fn run_of(extent: &Extent, host: Blocks) -> HostRun {
-    HostRun { band: extent.band, pba: extent.pba, blocks: extent.blocks, host }
+/// Whether a guard is wide enough for what is written before it: damage that goes by tracks, and goes one way.
+fn is_guarded(interference: &Interference) -> bool {
+    matches!(interference, Interference::Physical(p) if p.wave == 0)
 }
 
 /// So many blocks if the extent at `lba` is on the tracks that are filled last.
@@ -194,6 +198,12 @@ impl StaticMap {
     #[inline]
     fn of_last(&self, lba: Lba, blocks: u64) -> u64 {
         of_last(self.map.last_phase, lba, blocks)
+    }
+
+    #[inline]
+    fn run_of(&self, extent: &Extent, host: Blocks) -> HostRun {
+        let Extent { band, pba, blocks, last, .. } = *extent;
+        HostRun { band, pba, blocks, host, harmless: if self.guarded { last } else { Pba(u64::MAX) } }
     }
 
     #[inline]
@@ -225,7 +235,7 @@ impl StaticMap {
         self.for_extents(r.lba, r.blocks, |e, host| match &mut run {
             Some(run) if run.pba + run.blocks == e.pba => run.blocks += e.blocks,
             _ => {
-                let next = run_of(&e, host);
+                let next = self.run_of(&e, host);
                 if let Some(done) = run.replace(next) {
                     flush(done, plan);
                 }
@@ -241,7 +251,7 @@ impl StaticMap {
         // Where all positions are filled together nearly every write destroys something: to ask that first would be to ask twice.
         if self.map.last_phase > Lba(0) && !self.journal.is_on() {
             let first = self.extent_at(r.lba);
-            let run = run_of(&Extent { blocks: r.blocks, ..first }, Blocks::ZERO);
+            let run = self.run_of(&Extent { blocks: r.blocks, ..first }, Blocks::ZERO);
             if first.blocks >= r.blocks
                 && !Amplifier::harms(&self.geometry, &self.interference, self.live.set(), &run)
             {
@@ -253,7 +263,7 @@ impl StaticMap {
         }
         let mut host = std::mem::take(&mut self.host);
         host.clear();
-        self.for_extents(r.lba, r.blocks, |e, at| host.push(run_of(&e, at)));
+        self.for_extents(r.lba, r.blocks, |e, at| host.push(self.run_of(&e, at)));
         plan.set_extents(host.len() as u32);
         host.sort_unstable();
         for group in host.chunk_by(|a, b| a.band == b.band) {
@@ -319,7 +329,7 @@ impl TranslationLayer for StaticMap {
             return Some((first.pba, Dir::Read));
         }
         let blocks = first.blocks.min(r.blocks);
-        let run = run_of(&Extent { blocks, ..first }, Blocks::ZERO);
+        let run = self.run_of(&Extent { blocks, ..first }, Blocks::ZERO);
         if first.blocks < r.blocks
             || Amplifier::harms(&self.geometry, &self.interference, self.live.set(), &run)
         {
@@ -380,7 +390,7 @@ impl StaticMap {
     #[cold]
     fn first_of_update(&self, r: &HostRequest) -> (Pba, Dir) {
         let mut host = Vec::new();
-        self.for_extents(r.lba, r.blocks, |e, at| host.push(run_of(&e, at)));
+        self.for_extents(r.lba, r.blocks, |e, at| host.push(self.run_of(&e, at)));
         host.sort_unstable();
         host.truncate(host.partition_point(|h| h.band == host[0].band));
         let mut amplifier = Amplifier::default();

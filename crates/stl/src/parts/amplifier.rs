@@ -25,6 +25,8 @@ pub struct HostRun {
     pub blocks: Blocks,
     /// Offset in the host's buffer.
     pub host: Blocks,
+    /// What is written in the band from this block on destroys nothing but the guard behind it.
+    pub harmless: Pba,
 }
 
 impl HostRun {
@@ -46,6 +48,9 @@ impl Amplifier {
     /// Whether a write of this run destroys anything live.
     #[inline]
     pub fn harms(g: &Geometry, interference: &Interference, live: &BlockSet, run: &HostRun) -> bool {
+        if run.pba >= run.harmless {
+            return false;
+        }
         let mut harms = false;
         interference.victims(g, run.pba, run.blocks, &mut |hit| harms = harms || live.contains_any(hit));
         harms
@@ -57,7 +62,8 @@ impl Amplifier {
     pub fn find(&mut self, g: &Geometry, interference: &Interference, live: &BlockSet, host: &[HostRun]) {
         self.impacted.clear();
         self.todo.clear();
-        for run in host {
+        let Some(&HostRun { harmless, .. }) = host.first() else { return };
+        for run in host.iter().filter(|run| run.pba < harmless) {
             let todo = &mut self.todo;
             interference.victims(g, run.pba, run.blocks, &mut |hit| todo.push(Reverse((hit.start, hit.end))));
         }
@@ -75,9 +81,11 @@ impl Amplifier {
                 };
                 for run in live.runs_in(at..stop) {
                     let (todo, blocks) = (&mut self.todo, Blocks(run.end - run.start));
-                    interference.victims(g, Pba(run.start), blocks, &mut |hit| {
-                        todo.push(Reverse((hit.start, hit.end)));
-                    });
+                    if run.start < harmless.0 {
+                        interference.victims(g, Pba(run.start), blocks, &mut |hit| {
+                            todo.push(Reverse((hit.start, hit.end)));
+                        });
+                    }
                     add(&mut self.impacted, g, run);
                 }
                 at = resume;

@@ -27,10 +27,15 @@ struct Segment {
     first_band: u64,
     /// Blocks that the phase fills of each band.
     run: Reciprocal,
-    /// Length of all tracks, where they are equal.
-    track: Option<Reciprocal>,
+    /// Length of all tracks, where they are equal; else [`UNEQUAL`].
+    track: Reciprocal,
+    /// Offset in a band of the last of its positions, whether the phase fills it or not.
+    last: u64,
     slots: Vec<Slot>,
 }
+
+/// More blocks than a track has.
+const UNEQUAL: u64 = u64::MAX;
 
 /// Bands of equal shape.
 #[derive(Clone, Debug)]
@@ -52,6 +57,8 @@ pub struct Extent {
     pub blocks: Blocks,
     /// Blocks of the whole track.
     pub track: Blocks,
+    /// The first block of the band's last position, behind which there is nothing but the guard.
+    pub last: Pba,
 }
 
 /// See the [module](self).
@@ -95,9 +102,11 @@ impl PositionMap {
             return;
         }
         let track = slots[0].blocks;
-        let track = slots.iter().all(|s| s.blocks == track).then(|| Reciprocal::new(track));
+        let equal = slots.iter().all(|s| s.blocks == track);
+        let track = Reciprocal::new(if equal { track } else { UNEQUAL });
         let (lba, first_band) = (self.blocks, area.first_band);
-        self.segments.push(Segment { lba, first_band, run: Reciprocal::new(run), track, slots });
+        let last = area.tracks[..area.tracks.len() - unit].iter().sum();
+        self.segments.push(Segment { lba, first_band, run: Reciprocal::new(run), track, last, slots });
         self.blocks += area.bands * run;
     }
 
@@ -111,14 +120,16 @@ impl PositionMap {
     pub fn locate(&self, bands: &Bands, lba: Lba) -> Extent {
         let seg = &self.segments[self.by_lba.find(lba.0)];
         let (band, at) = seg.run.div_rem_wide(lba.0 - seg.lba);
-        let slot = match &seg.track {
-            Some(track) => &seg.slots[track.div_wide(at) as usize],
-            None => &seg.slots[seg.slots.partition_point(|s| s.in_phase <= at) - 1],
+        let slot = match seg.track.divisor() {
+            UNEQUAL => seg.slots.partition_point(|s| s.in_phase <= at) - 1,
+            _ => seg.track.div_wide(at) as usize,
         };
+        let slot = &seg.slots[slot];
         let band = BandId(seg.first_band + band);
         let within = at - slot.in_phase;
-        let pba = bands.start(band) + Blocks(slot.in_band + within);
-        Extent { band, pba, blocks: Blocks(slot.blocks - within), track: Blocks(slot.blocks) }
+        let start = bands.start(band);
+        let (pba, last) = (start + Blocks(slot.in_band + within), start + Blocks(seg.last));
+        Extent { band, pba, blocks: Blocks(slot.blocks - within), track: Blocks(slot.blocks), last }
     }
 
     /// The inverse; `None` on guards and what the map leaves unused.

@@ -1,10 +1,10 @@
 //! Static maps are bijections: every LBA has a block of its own, in a band, and the inverse finds it again.
 
-use smrlab_disk::BandId;
+use smrlab_disk::{BandId, Interference};
 use smrlab_stl::parts::order::Order;
 use smrlab_stl::parts::position_map::PositionMap;
 use smrlab_testkit::drives;
-use smrlab_units::Lba;
+use smrlab_units::{Lba, Pba};
 
 #[test]
 fn every_lba_has_a_block_of_its_own() {
@@ -14,6 +14,8 @@ fn every_lba_has_a_block_of_its_own() {
             let Ok(bands) = drive.bands(Some(u64::from(order.tracks()))) else { continue };
             let map = PositionMap::new(drive.geometry(), &bands, bands.len(), &order);
             assert_eq!(map.blocks(), bands.data_blocks(), "{name}, {text}: blocks are left over");
+            let by_tracks = matches!(drive.interference(), Interference::Physical(_));
+            let mut harmless = 0;
             let mut taken = vec![false; drive.geometry().blocks().0 as usize];
             for lba in (0..map.blocks().0).map(Lba) {
                 let extent = map.locate(&bands, lba);
@@ -30,7 +32,19 @@ fn every_lba_has_a_block_of_its_own() {
                 let track = drive.geometry().track_of(extent.pba);
                 let end = drive.geometry().track_start(track) + drive.geometry().track_blocks(track);
                 assert_eq!(extent.pba + extent.blocks, end, "{name}, {text}: LBA {lba} ends elsewhere");
+                if extent.pba >= extent.last && extent.blocks == extent.track && by_tracks {
+                    harmless += 1;
+                    drive.interference().victims(drive.geometry(), extent.pba, extent.blocks, &mut |hit| {
+                        let mut mapped = hit.filter_map(|at| map.lba_of(&bands, Pba(at)));
+                        assert_eq!(
+                            mapped.next(),
+                            None,
+                            "{name}, {text}: {extent:?} destroys more than a guard"
+                        );
+                    });
+                }
             }
+            assert_eq!(harmless > 0, by_tracks, "{name}, {text}: what lies last in a band is looked at");
             let guard = bands.band(BandId(0)).first + bands.band(BandId(0)).blocks;
             assert!(
                 bands.len() == 1 || map.lba_of(&bands, guard).is_none(),
