@@ -104,9 +104,9 @@ pub(super) struct PersistentCache {
     host_blocks: u64,
     log: Log,
     /// Bands of the round under way, the first one at work.
-    jobs: VecDeque<Job>,
+    jobs: VecDeque<Box<Job>>,
     /// Jobs that are done, whose memory the next ones take.
-    over: Vec<Job>,
+    over: VecDeque<Box<Job>>,
     pressure: bool,
     /// The scratch band of the next job, and how many tracks of the scratch log are full.
     scratch_next: usize,
@@ -139,7 +139,7 @@ impl PersistentCache {
             host_blocks,
             log: Log::default(),
             jobs: VecDeque::new(),
-            over: Vec::new(),
+            over: VecDeque::new(),
             pressure: false,
             scratch_next: 0,
             scratch_tracks: 0,

@@ -60,6 +60,14 @@ impl Row {
     }
 }
 
+/// The first row that ends behind a block.
+#[inline]
+fn first_behind(rows: &[Row], lba: u64) -> usize {
+    // Halving asks for the one number of each row.
+    let later = rows.partition_point(|row| row.lba <= lba);
+    later - usize::from(later > 0 && rows[later - 1].end() > lba)
+}
+
 /// Extents of a leaf at most, and leaves of a group.
 const ROWS: usize = 32;
 const LEAVES: usize = if cfg!(test) { 4 } else { 256 };
@@ -130,7 +138,7 @@ impl Extents {
     pub fn within(&self, span: Range<u64>) -> impl Iterator<Item = Extent> + '_ {
         let (mut g, mut l) = self.place(span.start);
         let leaf = self.leaf(g, l).unwrap_or_default();
-        let mut rows = leaf[leaf.partition_point(|e| e.end() <= span.start)..].iter();
+        let mut rows = leaf[first_behind(leaf, span.start)..].iter();
         std::iter::from_fn(move || {
             loop {
                 if let Some(e) = rows.next() {
@@ -220,7 +228,7 @@ impl Extents {
     pub fn replace(&mut self, e: Extent, mut gone: impl FnMut(Extent)) {
         let place = self.place(e.lba);
         if let Some(leaf) = self.leaf_mut(place) {
-            let at = leaf.partition_point(|old| old.end() <= e.lba);
+            let at = first_behind(leaf, e.lba);
             match leaf.get_mut(at) {
                 // What is written again is mostly written as it was.
                 Some(old) if old.lba == e.lba && u64::from(old.blocks) == e.blocks => {

@@ -43,6 +43,8 @@ pub(super) struct Job {
     pub scratch: usize,
     pub tracks_before: u64,
     pub steps: Vec<SubStep>,
+    /// Where its packets count; kept for its memory.
+    pub counted: Vec<(u32, u64)>,
     /// Its packets count at their first blocks, and not at their last ones: bands taken by 0.2.0 and before.
     pub by_first: bool,
     /// Sub-steps done.
@@ -79,25 +81,24 @@ impl Job {
         }
     }
 
-    /// Where all of them count, ascending.
-    fn counted(&self, base: u64) -> Vec<u64> {
-        if let [only] = &self.taken[..] {
-            return vec![if self.by_first { only.lba - base } else { only.lba + only.blocks - 1 - base }];
+    /// Notes where all of them count, ascending, each with its packet.
+    fn count(&mut self, base: u64) {
+        let (all, by_first) = (&mut self.counted, self.by_first);
+        all.clear();
+        match by_first {
+            true => all.extend(self.taken.iter().map(|e| (e.packet, e.lba - base))),
+            false => all.extend(self.taken.iter().rev().map(|e| (e.packet, e.lba + e.blocks - 1 - base))),
         }
-        let mut all: Vec<_> = match self.by_first {
-            true => self.taken.iter().map(|e| (e.packet, e.lba - base)).collect(),
-            false => self.taken.iter().rev().map(|e| (e.packet, e.lba + e.blocks - 1 - base)).collect(),
-        };
-        all.sort_by_key(|&(packet, _)| packet);
-        all.dedup_by_key(|&mut (packet, _)| packet);
-        let mut places: Vec<u64> = all.into_iter().map(|(_, at)| at).collect();
-        places.sort_unstable();
-        places
+        if all.len() > 1 {
+            all.sort_by_key(|&(packet, _)| packet);
+            all.dedup_by_key(|&mut (packet, _)| packet);
+            all.sort_unstable_by_key(|&(_, at)| at);
+        }
     }
 
     /// Adds the sub-step that collects the packets that count at `part`, if there are any.
-    fn collect(&mut self, counted: &[u64], part: Range<u64>, each: SimTime) {
-        let before = |end| counted.partition_point(|at| *at < end);
+    fn collect(&mut self, part: Range<u64>, each: SimTime) {
+        let before = |end| self.counted.partition_point(|&(_, at)| at < end);
         let packets = (before(part.end) - before(part.start)) as u64;
         if packets > 0 {
             self.steps.push(SubStep { work: Work::Collect(part), time: SimTime(each.0 * packets) });
@@ -144,9 +145,10 @@ impl PersistentCache {
     }
 
     pub(super) fn take(&mut self, band: usize, by_first: bool) {
-        let mut job = Job { by_first, ..self.over.pop().unwrap_or_default() };
+        let mut job = self.over.pop_back().unwrap_or_default();
+        job.by_first = by_first;
         self.log.take(self.layout.host(band), &mut job.taken);
-        let job = self.job(band, job);
+        self.lay_out(band, &mut job);
         let place = self.layout.native[band];
         let tracks = job.tracks * place.track / self.layout.track;
         self.scratch_tracks = (self.scratch_tracks + tracks) % self.layout.scratch_tracks;
@@ -159,12 +161,11 @@ impl PersistentCache {
         job.taken.first().map_or(0, |e| e.lba - self.layout.host(job.band).start)
     }
 
-    /// A band's job, of which it is known what is taken, with the state of the scratch log.
-    fn job(&self, band: usize, job: Job) -> Job {
-        let (scratch, tracks_before) = (self.scratch_next, self.scratch_tracks);
-        let mut job = Job { band, scratch, tracks_before, done: 0, ..job };
-        self.lay_down(&mut job);
-        job
+    /// Makes a job, of which it is known what is taken, a band's, with the state of the scratch log.
+    fn lay_out(&self, band: usize, job: &mut Job) {
+        (job.band, job.done) = (band, 0);
+        (job.scratch, job.tracks_before) = (self.scratch_next, self.scratch_tracks);
+        self.lay_down(job);
     }
 
     /// The sub-steps of a band follow from all that is taken.
@@ -175,10 +176,10 @@ impl PersistentCache {
         let lowest = self.lowest(job);
         let tracks = place.blocks.div_ceil(place.track) - lowest / place.track;
         job.tracks = tracks;
-        let counted = job.counted(self.layout.host(job.band).start);
+        job.count(self.layout.host(job.band).start);
         let (mut from, mut passed) = (0, lowest / place.track);
         if self.o.whole_bands && job.blocks() == place.blocks {
-            job.collect(&counted, 0..place.blocks, self.o.collect);
+            job.collect(0..place.blocks, self.o.collect);
             let time = self.layout.turns(tracks, 1) + way;
             return job.steps.push(SubStep { work: Work::Home(0..place.blocks), time });
         }
@@ -192,7 +193,7 @@ impl PersistentCache {
             let end = if p.last { place.blocks } else { (passed + p.tracks + 1) * place.track };
             let mut lay = |part: Range<u64>, end, n| {
                 let to = if job.by_first { part.end } else { end };
-                job.collect(&counted, from..to, self.o.collect);
+                job.collect(from..to, self.o.collect);
                 from = to;
                 if n > 0 {
                     let time = self.layout.turns(n, self.layout.track);
@@ -345,7 +346,7 @@ impl PersistentCache {
                 }
             }
             self.counters.bands_cleaned += 1;
-            self.over.push(job);
+            self.over.push_back(job);
         }
     }
 
@@ -426,7 +427,8 @@ impl PersistentCache {
         let Some(lba) = self.log.oldest() else { return };
         let band = self.layout.native_of(lba).0;
         let taken = self.log.map.within(self.layout.host(band)).collect();
-        let job = self.job(band, Job { taken, ..Job::default() });
+        let mut job = Job { taken, ..Job::default() };
+        self.lay_out(band, &mut job);
         plan.record(Record { tag: records::TAKE, words: [band as u64, records::BY_LAST, 0] });
         self.plan_sub_step(&job, plan);
         self.idle_step = Some(Some(band));
@@ -454,12 +456,12 @@ mod tests {
         let taken = vec![extent(100, 4, 5), extent(110, 10, 7), extent(190, 5, 5)];
         for (by_first, places, parts) in [(false, [19, 94], [1, 1]), (true, [0, 10], [2, 0])] {
             let mut job = Job { taken: taken.clone(), by_first, ..Job::default() };
-            let counted = job.counted(100);
-            assert_eq!(counted, places);
+            job.count(100);
+            assert_eq!(job.counted.iter().map(|&(_, at)| at).collect::<Vec<_>>(), places);
             let mut each = [5, 7].map(|packet| job.counts_at(packet, 100).unwrap());
             each.sort_unstable();
             assert_eq!((each, job.counts_at(6, 100)), (places, None));
-            [0..50, 50..100].into_iter().for_each(|part| job.collect(&counted, part, SimTime(10)));
+            [0..50, 50..100].into_iter().for_each(|part| job.collect(part, SimTime(10)));
             let times: Vec<u64> = job.steps.iter().map(|s| s.time.0 / 10).collect();
             assert_eq!(times, parts.into_iter().filter(|n| *n > 0).collect::<Vec<u64>>());
         }

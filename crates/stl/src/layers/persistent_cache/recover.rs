@@ -113,7 +113,8 @@ impl PersistentCache {
                 let (by_last, done) = halves(c);
                 let by_first = by_last != BY_LAST;
                 let (band, done) = (a as usize, done as usize);
-                self.jobs.push_back(Job { band, scratch, tracks_before, done, by_first, ..Job::default() });
+                let job = Job { band, scratch, tracks_before, done, by_first, ..Job::default() };
+                self.jobs.push_back(Box::new(job));
             }
             TAKEN => {
                 let e = self.extent(a, b, c);
