@@ -109,6 +109,8 @@ impl Default for SBlockOptions {
 pub struct SBlockLayer {
     rules: Rules,
     sections: Vec<Section>,
+    /// Blocks that their caches can hold together.
+    capacity: Blocks,
     by_size: Reciprocal,
     by_section: Reciprocal,
     /// Blocks that were discarded and not written since.
@@ -174,9 +176,11 @@ impl SBlockLayer {
         let far = each * options.sections > NEAR;
         let rules = Rules { batch: rules.batch.min(sizes.cache / 8).max(1), ..rules };
         let common = Common { rules, sblocks: sizes.sblocks as u32, reach: space.reach.0, far };
+        let sections: Vec<_> = (0..).zip(rings).map(|(i, rings)| Section::new(i, rings, &common)).collect();
         Ok(Self {
             rules,
-            sections: (0..).zip(rings).map(|(i, rings)| Section::new(i, rings, &common)).collect(),
+            capacity: Blocks(sections.iter().map(|s| s.cache.capacity()).sum()),
+            sections,
             by_size: Reciprocal::new(rules.size),
             by_section: Reciprocal::new(sizes.sblocks),
             discarded: BlockSet::new(),
@@ -436,16 +440,15 @@ impl TranslationLayer for SBlockLayer {
     }
 
     fn facts(&self) -> Facts<'_> {
-        let cache = self.sections.iter().map(|s| s.cache.capacity()).sum();
         let cached = self.sections.iter().map(|s| s.cache.live()).sum();
         let each = Blocks(self.by_section.divisor() * self.rules.size);
         let independent = Some(Independent { count: self.sections.len() as u64, each });
-        Facts { cache: Some(Blocks(cache)), cached: Some(Blocks(cached)), independent, ..Facts::default() }
+        Facts { cache: Some(self.capacity), cached: Some(Blocks(cached)), independent, ..Facts::default() }
     }
 
     fn counters(&self, out: &mut Counted) {
         out.counts(self.work.counters.named());
-        out.level("cache_blocks", self.sections.iter().map(|s| s.cache.capacity()).sum());
+        out.level("cache_blocks", self.capacity.0);
         out.level("cached_blocks", self.sections.iter().map(|s| s.cache.live()).sum());
     }
 }
