@@ -388,7 +388,7 @@ impl TranslationLayer for PersistentCache {
     }
 
     fn facts(&self) -> Facts<'_> {
-        let held: u64 = self.jobs.iter().flat_map(|j| &j.taken).map(|e| e.blocks).sum();
+        let held: u64 = self.jobs.iter().map(|j| j.blocks).sum();
         Facts {
             bands: Some(&self.layout.bands),
             cache: Some(Blocks(self.o.log)),

@@ -37,6 +37,8 @@ pub(super) struct Job {
     pub band: usize,
     /// What is taken from the log, ascending.
     pub taken: Vec<Extent>,
+    /// Blocks of that.
+    pub blocks: u64,
     /// Tracks from the lowest of that to the band's end.
     pub tracks: u64,
     /// Which scratch band it uses, and how many tracks of the scratch log were full before.
@@ -66,10 +68,6 @@ impl Job {
     /// Whether it goes home without the scratch band.
     fn whole(&self) -> bool {
         !self.steps.iter().any(|s| matches!(s.work, Work::Scratch(_)))
-    }
-
-    fn blocks(&self) -> u64 {
-        self.taken.iter().map(|e| e.blocks).sum()
     }
 
     /// Where in a band that begins at `base` one of its packets counts.
@@ -171,6 +169,7 @@ impl PersistentCache {
     /// The sub-steps of a band follow from all that is taken.
     pub(super) fn lay_down(&self, job: &mut Job) {
         job.steps.clear();
+        job.blocks = job.taken.iter().map(|e| e.blocks).sum();
         let place = self.layout.native[job.band];
         let way = SimTime(2 * self.layout.way_from(job.band).0);
         let lowest = self.lowest(job);
@@ -178,7 +177,7 @@ impl PersistentCache {
         job.tracks = tracks;
         job.count(self.layout.host(job.band).start);
         let (mut from, mut passed) = (0, lowest / place.track);
-        if self.o.whole_bands && job.blocks() == place.blocks {
+        if self.o.whole_bands && job.blocks == place.blocks {
             job.collect(0..place.blocks, self.o.collect);
             let time = self.layout.turns(tracks, 1) + way;
             return job.steps.push(SubStep { work: Work::Home(0..place.blocks), time });
@@ -278,7 +277,7 @@ impl PersistentCache {
         }
         plan.record(Record { tag: records::STEP, words: [0; 3] });
         if job.done + 1 == job.steps.len() {
-            plan.cleaned("band-clean", first, Blocks(job.blocks()));
+            plan.cleaned("band-clean", first, Blocks(job.blocks));
         } else {
             plan.cleaned_in_part("band-clean", first);
         }
