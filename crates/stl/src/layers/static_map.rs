@@ -201,8 +201,8 @@ impl StaticMap {
     }
 
     #[inline]
-    fn run_of(&self, extent: &Extent, host: Blocks) -> HostRun {
-        let Extent { band, pba, blocks, last, .. } = *extent;
+    fn run_of(&self, extent: &Extent, blocks: Blocks, host: Blocks) -> HostRun {
+        let Extent { band, pba, last, .. } = *extent;
         HostRun { band, pba, blocks, host, harmless: if self.guarded { last } else { Pba(u64::MAX) } }
     }
 
@@ -212,37 +212,40 @@ impl StaticMap {
         if hinted == lba { extent } else { self.map.locate(&self.bands, lba) }
     }
 
-    /// Calls `each` with the extents of a run of LBAs (within one track each) and their offsets in it.
+    /// Calls `each` with the extents of a run of LBAs (within one track each), how many of their blocks are in it, and their offsets
+    /// there.
+    // By reference: a copy of what was just put together from parts waits for these.
     #[inline]
-    fn for_extents(&self, lba: Lba, blocks: Blocks, mut each: impl FnMut(Extent, Blocks)) {
+    fn for_extents(&self, lba: Lba, blocks: Blocks, mut each: impl FnMut(&Extent, Blocks, Blocks)) {
         let mut done = Blocks::ZERO;
         while done < blocks {
-            let mut extent = self.extent_at(lba + done);
-            extent.blocks = extent.blocks.min(blocks - done);
-            each(extent, done);
-            done += extent.blocks;
+            let extent = self.extent_at(lba + done);
+            let n = extent.blocks.min(blocks - done);
+            each(&extent, n, done);
+            done += n;
         }
     }
 
     #[inline]
     fn read(&self, r: &HostRequest, plan: &mut Plan) {
         // Extents that follow each other on the medium are one operation.
-        let mut run: Option<HostRun> = None;
-        let flush = |run: HostRun, plan: &mut Plan| {
-            plan.read_to_host(Cause::Host, run.pba, run.blocks, run.host);
-            self.live.zero_rest(run.pba.span(run.blocks), run.host, plan);
+        let (mut pba, mut blocks, mut from) = (Pba(0), Blocks::ZERO, Blocks::ZERO);
+        let flush = |pba: Pba, blocks, from, plan: &mut Plan| {
+            plan.read_to_host(Cause::Host, pba, blocks, from);
+            self.live.zero_rest(pba.span(blocks), from, plan);
         };
-        self.for_extents(r.lba, r.blocks, |e, host| match &mut run {
-            Some(run) if run.pba + run.blocks == e.pba => run.blocks += e.blocks,
-            _ => {
-                let next = self.run_of(&e, host);
-                if let Some(done) = run.replace(next) {
-                    flush(done, plan);
-                }
+        self.for_extents(r.lba, r.blocks, |e, n, host| {
+            if blocks > Blocks::ZERO && pba + blocks == e.pba {
+                blocks += n;
+                return;
             }
+            if blocks > Blocks::ZERO {
+                flush(pba, blocks, from, plan);
+            }
+            (pba, blocks, from) = (e.pba, n, host);
         });
-        if let Some(done) = run {
-            flush(done, plan);
+        if blocks > Blocks::ZERO {
+            flush(pba, blocks, from, plan);
         }
     }
 
@@ -251,7 +254,7 @@ impl StaticMap {
         // Where all positions are filled together nearly every write destroys something: to ask that first would be to ask twice.
         if self.map.last_phase > Lba(0) && !self.journal.is_on() {
             let first = self.extent_at(r.lba);
-            let run = self.run_of(&Extent { blocks: r.blocks, ..first }, Blocks::ZERO);
+            let run = self.run_of(&first, r.blocks, Blocks::ZERO);
             if first.blocks >= r.blocks
                 && !Amplifier::harms(&self.geometry, &self.interference, self.live.set(), &run)
             {
@@ -263,7 +266,7 @@ impl StaticMap {
         }
         let mut host = std::mem::take(&mut self.host);
         host.clear();
-        self.for_extents(r.lba, r.blocks, |e, at| host.push(self.run_of(&e, at)));
+        self.for_extents(r.lba, r.blocks, |e, n, at| host.push(self.run_of(e, n, at)));
         plan.set_extents(host.len() as u32);
         host.sort_unstable();
         for group in host.chunk_by(|a, b| a.band == b.band) {
@@ -274,8 +277,8 @@ impl StaticMap {
 
     fn discard(&mut self, r: &HostRequest, plan: &mut Plan) {
         let (mut live, mut last) = (std::mem::take(&mut self.live), self.last);
-        self.for_extents(r.lba, r.blocks, |e, at| {
-            last -= self.of_last(r.lba + at, live.remove(e.pba.span(e.blocks), plan));
+        self.for_extents(r.lba, r.blocks, |e, n, at| {
+            last -= self.of_last(r.lba + at, live.remove(e.pba.span(n), plan));
         });
         (self.live, self.last) = (live, last);
     }
@@ -291,7 +294,11 @@ impl StaticMap {
         self.amplifier.plan(g, host, plan, &mut self.update);
         self.update.emit(&mut self.journal, plan, |plan| {
             for h in host {
-                let new = live.insert(h.pba.span(h.blocks), plan);
+                // Mostly all of it is live: to see that takes one search, to put it in two. Longer runs are put in: the set is made
+                // smaller by that.
+                let span = h.pba.span(h.blocks);
+                let known = h.blocks.0 <= UNIT_BLOCKS && live.set().contains_all(span.clone());
+                let new = if known { 0 } else { live.insert(span, plan) };
                 self.last += of_last(last_phase, lba + h.host, new);
             }
         });
@@ -329,7 +336,7 @@ impl TranslationLayer for StaticMap {
             return Some((first.pba, Dir::Read));
         }
         let blocks = first.blocks.min(r.blocks);
-        let run = self.run_of(&Extent { blocks, ..first }, Blocks::ZERO);
+        let run = self.run_of(&first, blocks, Blocks::ZERO);
         if first.blocks < r.blocks
             || Amplifier::harms(&self.geometry, &self.interference, self.live.set(), &run)
         {
@@ -345,8 +352,8 @@ impl TranslationLayer for StaticMap {
             }
         }
         let (first, mut last) = (self.map.last_phase, 0);
-        self.for_extents(first, Blocks(self.map.blocks().0 - first.0), |e, _| {
-            last += self.live.set().count_in(e.pba.span(e.blocks));
+        self.for_extents(first, Blocks(self.map.blocks().0 - first.0), |e, n, _| {
+            last += self.live.set().count_in(e.pba.span(n));
         });
         self.last = last;
         self.journal.recover(plan);
@@ -362,8 +369,8 @@ impl TranslationLayer for StaticMap {
     }
 
     fn allocated(&self, lba: Lba, blocks: Blocks, out: &mut dyn FnMut(Range<u64>)) {
-        self.for_extents(lba, blocks, |e, at| {
-            for run in self.live.set().runs_in(e.pba.span(e.blocks)) {
+        self.for_extents(lba, blocks, |e, n, at| {
+            for run in self.live.set().runs_in(e.pba.span(n)) {
                 let lba_of = |pba: u64| lba.0 + at.0 + pba - e.pba.0;
                 out(lba_of(run.start)..lba_of(run.end));
             }
@@ -390,7 +397,7 @@ impl StaticMap {
     #[cold]
     fn first_of_update(&self, r: &HostRequest) -> (Pba, Dir) {
         let mut host = Vec::new();
-        self.for_extents(r.lba, r.blocks, |e, at| host.push(self.run_of(&e, at)));
+        self.for_extents(r.lba, r.blocks, |e, n, at| host.push(self.run_of(e, n, at)));
         host.sort_unstable();
         host.truncate(host.partition_point(|h| h.band == host[0].band));
         let mut amplifier = Amplifier::default();
