@@ -25,7 +25,7 @@ mod unit_map;
 
 pub use gather::Gather;
 pub use prefetch::{Hints, prefetch};
-pub use set::BlockSet;
+pub use set::{BlockSet, Look};
 pub use unit_map::UnitMap;
 
 /// Blocks of 512 bytes in a unit of 4 KiB.

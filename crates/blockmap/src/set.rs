@@ -234,6 +234,12 @@ impl Look<'_> {
         self.find(range.clone(), true) < range.end
     }
 
+    /// Whether every block of `range` is in the set.
+    #[inline]
+    pub fn contains_all(&mut self, range: Range<u64>) -> bool {
+        self.find(range.clone(), false) >= range.end
+    }
+
     /// As [`BlockSet::find`].
     fn find(&mut self, range: Range<u64>, wanted: bool) -> u64 {
         let mut unit = range.start / UNIT_BLOCKS;

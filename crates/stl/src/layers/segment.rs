@@ -15,6 +15,7 @@ use crate::parts::live::Live;
 use crate::parts::split::ReadRuns;
 use crate::parts::update::{Journal, Update};
 use crate::{Cause, Dir, Endpoint, Facts, HostRequest, OpId, Plan, Records, Refusal, Sink, TranslationLayer};
+use smrlab_blockmap::{Look, UNIT_BLOCKS};
 use smrlab_units::{Blocks, HostOp, Lba, Pba, SimTime};
 use std::ops::Range;
 
@@ -115,8 +116,9 @@ impl Segments {
     }
 
     /// Calls `each` with the runs that a write of `part` has to read first, in the order in which they are read; `own` is the first
-    /// chunk of the part.
-    fn kept(&self, part: &SegmentPart, column: &Column<'_>, own: &Own, mut each: impl FnMut(Kept)) {
+    /// chunk of the part. Answers whether all of the part itself is known to hold data; of long ones it is not: to put them in makes the set
+    /// smaller.
+    fn kept(&self, part: &SegmentPart, column: &Column<'_>, own: &Own, mut each: impl FnMut(Kept)) -> bool {
         let chunk = self.layout.chunk;
         let (first, last) = (own.number, self.layout.chunk_of(part.blocks.end - 1));
         let arc = match self.rewrite {
@@ -126,8 +128,8 @@ impl Segments {
             _ => 0..chunk,
         };
         let base = part.segment * self.layout.segment_blocks();
-        let mut live = self.live.set().look();
-        let mut keep = |chunk_no: u64, within: Range<u64>, cause: Cause| {
+        let live = &mut self.live.set().look();
+        let mut keep = |live: &mut Look<'_>, chunk_no: u64, within: Range<u64>, cause: Cause| {
             let start = base + chunk_no * chunk;
             let blocks = start + within.start..start + within.end;
             let holds = !within.is_empty() && live.contains_any(blocks);
@@ -139,14 +141,16 @@ impl Segments {
             holds
         };
         if self.rewrite == Rewrite::Chunks {
-            keep(first, 0..part.blocks.start - first * chunk, Cause::Fill);
+            keep(live, first, 0..part.blocks.start - first * chunk, Cause::Fill);
         }
+        let itself = base + part.blocks.start..base + part.blocks.end;
+        let known = itself.end - itself.start <= UNIT_BLOCKS && live.contains_all(itself);
         let behind = part.blocks.end - last * chunk;
-        keep(last, behind..arc.end.max(behind), Cause::Fill);
+        keep(live, last, behind..arc.end.max(behind), Cause::Fill);
         // What is destroyed ends where as many chunks in a row hold nothing as the head reaches.
         let mut gap = 0;
         for chunk_no in last + 1..self.layout.length {
-            if keep(chunk_no, arc.clone(), Cause::Clean) {
+            if keep(live, chunk_no, arc.clone(), Cause::Clean) {
                 gap = 0;
             } else {
                 gap += 1;
@@ -155,6 +159,7 @@ impl Segments {
                 }
             }
         }
+        known
     }
 
     fn write(&mut self, r: &HostRequest, plan: &mut Plan) {
@@ -180,7 +185,7 @@ impl Segments {
         let mut relocated = Blocks::ZERO;
         let of_host = || Written { blocks: part.blocks.clone(), at: Pba(0), op: OpId(0), of_host: true };
         let mut has_host = false;
-        self.kept(part, &column, &own, |k| {
+        let known = self.kept(part, &column, &own, |k| {
             let op = plan.read_staged(k.cause, k.pba, k.blocks);
             let from = k.chunk * chunk + k.from;
             if !has_host && from > part.blocks.start {
@@ -197,7 +202,11 @@ impl Segments {
         list(&mut self.update, &self.layout, (&column, &own), Blocks(part.host), &pieces);
         self.pieces = pieces;
         let (live, blocks) = (&mut self.live, part.blocks.end - part.blocks.start);
-        self.update.emit(&mut self.journal, plan, |plan| _ = live.insert(lba..lba + blocks, plan));
+        self.update.emit(&mut self.journal, plan, |plan| {
+            if !known {
+                live.insert(lba..lba + blocks, plan);
+            }
+        });
         if relocated.0 > 0 {
             plan.cleaned("segment-rewrite", first_op, relocated);
         }
@@ -258,8 +267,7 @@ fn list(
         if !piece.of_host && start == at && (end == chunk_end || behind.is_none_or(|p| p.blocks.start > end))
         {
             // What is put back alone goes to where it was read.
-            update.start(piece.at);
-            update.piece(Blocks(end - start), source(piece, start));
+            update.start_with(piece.at, Blocks(end - start), source(piece, start));
             next += 1;
             at = behind.map_or(end, |p| p.blocks.start);
             continue;

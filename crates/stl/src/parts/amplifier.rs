@@ -113,9 +113,10 @@ impl Amplifier {
         let mut end = None;
         let mut write = |range: Range<u64>, source: Endpoint| {
             if end != Some(range.start) || starts_track(g, range.start) {
-                update.start(Pba(range.start));
+                update.start_with(Pba(range.start), Blocks(range.end - range.start), source);
+            } else {
+                update.piece(Blocks(range.end - range.start), source);
             }
-            update.piece(Blocks(range.end - range.start), source);
             end = Some(range.end);
         };
         for (i, run) in self.impacted.iter().enumerate() {

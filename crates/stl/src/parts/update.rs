@@ -55,6 +55,16 @@ impl Update {
         self.homes.push(Home { pba, blocks: Blocks::ZERO, first_piece, of_host: true });
     }
 
+    /// A write of its own operation begins at `pba` with so many blocks, one at least, from one source: mostly these are all.
+    #[inline]
+    pub fn start_with(&mut self, pba: Pba, blocks: Blocks, source: Endpoint) {
+        let (first_piece, of_host) = (self.pieces.len() as u32, matches!(source, Endpoint::Host(_)));
+        self.homes.push(Home { pba, blocks, first_piece, of_host });
+        if self.wants_pieces {
+            self.pieces.push(Piece { blocks, end: source });
+        }
+    }
+
     /// Goes on with the write that was started last. Nothing happens where `blocks` is zero.
     ///
     /// # Panics
