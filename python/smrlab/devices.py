@@ -66,6 +66,18 @@ def every() -> list[Device]:
     return [Device(p.parent) for p in sorted(home().glob("*/config.json"))]
 
 
+def listed() -> list[dict[str, Any]]:
+    """The lines of `device list`; of a device that is damaged there is its name."""
+    rows = []
+    for device in every():
+        try:
+            device.server()
+            rows.append(device.summary())
+        except InputError:
+            rows.append({"name": device.name, "state": "damaged", "drive": "", "layer": "", "store": ""})
+    return rows
+
+
 class Device(Server):
     """One device: a directory with its configuration, sockets, log and (by default) store."""
 
@@ -178,7 +190,10 @@ class Device(Server):
         with self.alone():
             if self.running():
                 self.stop(force=force, say=say)
-            store, kept = self.store(), None
+            store, kept = None, None
+            # Of one that is damaged nobody knows where else its store is: that stays.
+            with contextlib.suppress(InputError):
+                store = self.store()
             if store is not None and (store / "header").exists() and not store.is_relative_to(self.path):
                 if delete_own:
                     delete_store(store)

@@ -7,6 +7,9 @@ from typing import Any
 
 from .errors import InputError
 
+# Blocks of a medium, or operations on it.
+MOST = 1 << 60
+
 
 def nanoseconds(option: str, text: str) -> int:
     """A time with its unit."""
@@ -31,8 +34,13 @@ def faults(
         if not found:
             raise InputError(f"--unreadable {unreadable}: write FIRST+BLOCKS, such as 4096+8")
         request["unreadable"] = [int(found[1]), int(found[1]) + int(found[2] or 1)]
+        if request["unreadable"][1] > MOST:
+            raise InputError(f"--unreadable {unreadable}: no medium has so many blocks")
     if slow is not None:
         request["slow_ns"] = nanoseconds("--slow", slow)
+    for option, at in (("--error-at", error_at), ("--cut-at", cut_at)):
+        if at is not None and not 1 <= at <= MOST:
+            raise InputError(f"{option} {at} is not accepted: a whole number from 1 to {MOST}")
     request |= {k: v for k, v in (("error_at", error_at), ("cut_at", cut_at)) if v is not None}
     if not asked(unreadable, slow, error_at, cut_at, clear):
         raise InputError("nothing to inject: give --unreadable, --slow, --error-at, --cut-at, --zone or --clear")

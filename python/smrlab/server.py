@@ -46,12 +46,21 @@ class Server:
 
     def config(self) -> dict[str, Any]:
         """What the server is given."""
-        doc: dict[str, Any] = json.loads((self.path / "config.json").read_text())
-        return doc
+        return self._document("config.json", "store")
 
     def server(self) -> dict[str, Any]:
         """How it is served."""
-        doc: dict[str, Any] = json.loads((self.path / "server.json").read_text())
+        return self._document("server.json", "listen", "tls")
+
+    def _document(self, name: str, *keys: str) -> dict[str, Any]:
+        """One of its files, with these keys at least. Raises InputError where it is gone, or is none of those files."""
+        path = self.path / name
+        try:
+            doc: Any = json.loads(path.read_text())
+        except (OSError, ValueError):
+            doc = None
+        if not isinstance(doc, dict) or not all(key in doc for key in keys):
+            raise InputError(f"{path} is damaged: mend it, or smrlab device remove {self.name}, with what was on it")
         return doc
 
     def socket(self) -> Path:

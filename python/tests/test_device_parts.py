@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from collections.abc import Callable
@@ -11,6 +12,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from commands import Invoke
 
 from smrlab import (
     devicemap,
@@ -243,6 +245,45 @@ def test_one_block_is_unreadable_where_no_number_is_given() -> None:
     """FIRST+BLOCKS, BLOCKS being 1."""
     asked = [faults.faults(said, None, None, None, False)["unreadable"] for said in ("7", "7+1", "7+3")]
     assert asked == [[7, 8], [7, 8], [7, 10]]
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (("5+99999999999999999999", None, None, None), "--unreadable 5.99999999999999999999: no medium has so many"),
+        ((None, None, -1, None), "--error-at -1 is not accepted: a whole number from 1 to 1152921504606846976"),
+        ((None, None, None, 1 << 70), "--cut-at 1180591620717411303424 is not accepted"),
+    ],
+)
+def test_faults_that_no_medium_has_are_told_with_their_option(given: tuple[Any, Any, Any, Any], said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        faults.faults(*given, False)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        *((name, text) for name in ("config.json", "server.json") for text in ("", "{", "[]", "{}")),
+        ("server.json", None),
+    ],
+)
+def test_a_damaged_device_is_told_and_can_be_removed(
+    name: str, text: str | None, device: Device, smrlab: Invoke, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The others are listed all the same."""
+    monkeypatch.setattr("smrlab.devices.home", lambda: device.path.parent)
+    device._write(device.config() | {"drive": "tiny", "layer": "cmr"}, device.server())
+    file = device.path / name
+    file.unlink() if text is None else file.write_text(text)
+    row = {"name": "d", "state": "damaged", "drive": "", "layer": "", "store": ""}
+    assert json.loads(smrlab("device", "list", "--json").out)["devices"] == [row]
+    assert smrlab("device", "list").out.split()[-6:] == ["d", "damaged", "smrlab", "device", "info", "d"]
+    for word in ("start", "info"):
+        ended = smrlab("device", word, "d")
+        assert (ended.status, ended.out) == (2, "")
+        assert ended.err == f"smrlab: {file} is damaged: mend it, or smrlab device remove d, with what was on it\n"
+    assert smrlab("device", "remove", "d").status == 0
+    assert not device.path.exists()
 
 
 @pytest.mark.parametrize(
