@@ -72,7 +72,6 @@ def _begin(wanted: Path, shared: bool) -> tuple[Path, int | None]:
         time.sleep(0.02 if attempt else 0)
         inside = wanted.exists()
         folder = wanted if inside else wanted.parent
-        folder.mkdir(parents=True, exist_ok=True)
         _sweep(folder)
         temporary = folder / f"{_PARTIAL}-{wanted.name}"
         try:
@@ -82,7 +81,7 @@ def _begin(wanted: Path, shared: bool) -> tuple[Path, int | None]:
         if lock is None:
             temporary = folder / f"{_PARTIAL}.{wanted.name}.{os.getpid()}"
             shutil.rmtree(temporary, ignore_errors=True)
-            temporary.mkdir()
+            temporary.mkdir(parents=True)
         elif inside != wanted.exists():
             # Another run has ended meanwhile.
             temporary.rmdir()
@@ -100,7 +99,7 @@ def _lock(folder: Path) -> int | None:
     What a run that was killed left is gone then. Raises BlockingIOError where another run has it, FileNotFoundError
     where that one took it away.
     """
-    folder.mkdir(exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
     opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -234,7 +234,7 @@ def show_all(as_json: o.JsonOption = False) -> None:
         return
     table = console.table("", ["name", "state", "drive", "layer", "store"])
     for device, row in zip(devices.every(), rows, strict=True):
-        row["store"] = device.place() if row["store"] else f"smrlab device info {device.name}"
+        row["store"] = device.place() if row["state"] != "damaged" else f"smrlab device info {device.name}"
         row["layer"] = f"{row['array']} of {row['layer']}" if "array" in row else row["layer"]
         table.add_row(*(escape(str(row[k])) for k in ("name", "state", "drive", "layer", "store")))
     console.out().print(table)
