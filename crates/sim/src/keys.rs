@@ -22,7 +22,7 @@ pub const KEYS: &[Key] = &[
     key("host.adjusted_writes", "adjusted writes", "operations", "the host's writes, long ones counted as several")
         .is("as host.adjusted_reads, over writes")
         .from(CASSUTO),
-    key("host.updates", "updates", "requests", "writes of which at least one block had been written before")
+    key("host.updates", "updates", "requests", "writes of which at least one block had been written before, whether it was discarded since or not")
         .from(HE),
     key("host.flushes", "flushes", "requests", "flushes that the host sent"),
     key("host.discards", "discards", "requests", "discards that the host sent"),

@@ -291,3 +291,25 @@ fn a_run_of_centuries_is_refused() {
     let e = run("requests=30000,size=300MB,interarrival=1ms", slow, "trace").unwrap_err();
     assert!(e.contains("would go on after 292 years"), "{e}");
 }
+
+/// Of what was chosen of the trace, all that was given is named, and nothing else.
+#[test]
+fn a_run_without_requests_names_what_leaves_them_out() {
+    let choices = ["from = \"300s\"", "until = \"400s\"", "filter = \"device=7\""];
+    for given in [1, 3, 4, 5, 6, 7] {
+        let lines: Vec<&str> = (0..3).filter(|i| given >> i & 1 == 1).map(|i| choices[i]).collect();
+        let text = format!(
+            "trace = \"synth:uniform,requests=9\"\ndrive = \"tiny\"\nlayer = \"cmr\"\n{}\n",
+            lines.join("\n")
+        );
+        let said = run(&spec(&text), &Control::new(), None).map(|_| ()).unwrap_err().to_string();
+        let names: Vec<&str> = lines.iter().map(|line| line.split(' ').next().unwrap()).collect();
+        assert!(
+            said.contains(&format!("is left: {} leaves all of them out", names.join(" with "))),
+            "{said}"
+        );
+    }
+    let spec = Spec { limit: Some(0), ..Spec::new("synth:uniform,requests=9", "tiny", "cmr") };
+    let said = run(&spec, &Control::new(), None).map(|_| ()).unwrap_err().to_string();
+    assert!(said.contains("limit: 0 is not accepted: a whole number from 1"), "{said}");
+}
