@@ -14,13 +14,26 @@ impl<T> Default for Tickets<T> {
 
 impl<T> Tickets<T> {
     /// Keeps `value` for `ticket`.
-    #[inline]
+    // In place: what was just put together from parts is slow to copy.
+    #[inline(always)]
     pub(crate) fn put(&mut self, ticket: Ticket, value: T) {
+        *self.place(ticket) = Some(value);
+    }
+
+    /// Where what belongs to `ticket` is kept.
+    #[inline]
+    pub(crate) fn place(&mut self, ticket: Ticket) -> &mut Option<T> {
         let i = ticket.0 as usize;
         if i >= self.0.len() {
-            self.0.resize_with(i + 1, || None);
+            self.grow(i + 1);
         }
-        self.0[i] = Some(value);
+        &mut self.0[i]
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn grow(&mut self, len: usize) {
+        self.0.resize_with(len, || None);
     }
 
     #[inline]

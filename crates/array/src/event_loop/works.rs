@@ -50,9 +50,9 @@ impl EventLoop {
         let locks = self.array.locks(&work);
         let missing = self.table.acquire(ticket, &locks);
         let (stage, arrival) = (Stage::Stripes(missing), self.now);
-        let running =
-            Running { work, locks, stage, arrival, start: None, acked: false, ops: 0, cleaning: None };
-        self.works.put(ticket, running);
+        let place = self.works.place(ticket);
+        *place =
+            Some(Running { work, locks, stage, arrival, start: None, acked: false, ops: 0, cleaning: None });
         if missing == 0 {
             self.ready.push_back(ticket);
         }

@@ -94,11 +94,13 @@ impl Rows {
             rotation if rotation.is_left() => disks - 1 - row % disks,
             _ => row % disks,
         };
+        // Never twice round, and so without a division.
+        let around = |disk: u64| if disk < disks { disk } else { disk - disks };
         if role >= self.data() {
-            return (first + role - self.data()) % disks;
+            return around(first + role - self.data());
         }
         if self.rotation.is_symmetric() {
-            return (first + parities + role) % disks;
+            return around(first + parities + role);
         }
         // Parities beyond the last disk are on the first ones.
         let wrapped = (first + parities).saturating_sub(disks);
