@@ -56,6 +56,9 @@ impl<F: FnMut(AnyRecord<'_>)> Sink for F {
     }
 }
 
+/// So many words of a change need no memory of their own on their way.
+const FEW: usize = 12;
+
 impl dyn Sink + '_ {
     /// Takes a change.
     pub fn add(&mut self, change: &impl Change) {
@@ -69,7 +72,18 @@ impl dyn Sink + '_ {
 
     /// Takes one whose length its content says.
     pub fn push_all(&mut self, tag: u32, words: impl IntoIterator<Item = u64>) {
-        self.take(Record { tag, words: &words.into_iter().collect::<Vec<_>>() });
+        let (mut few, mut len, mut words) = ([0; FEW], 0, words.into_iter());
+        for (place, word) in few.iter_mut().zip(words.by_ref()) {
+            *place = word;
+            len += 1;
+        }
+        match words.next() {
+            None => self.take(Record { tag, words: &few[..len] }),
+            Some(next) => {
+                let all: Vec<u64> = few.into_iter().chain(std::iter::once(next)).chain(words).collect();
+                self.take(Record { tag, words: &all });
+            }
+        }
     }
 }
 
@@ -171,6 +185,16 @@ impl<C: Change> FromIterator<C> for Records {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_change_of_any_length_is_kept_whole() {
+        for len in (0..=2 * FEW).map(|len| len as u64) {
+            let mut records = Records::default();
+            (&mut records as &mut dyn Sink).push_all(5, 1..=len);
+            let record = records.get(0).map(|r| (r.tag, r.words.to_vec()));
+            assert_eq!(record, Some((5, (1..=len).collect())));
+        }
+    }
 
     #[test]
     fn records_keep_their_kinds_and_lengths() {

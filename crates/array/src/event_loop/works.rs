@@ -7,6 +7,7 @@ use crate::{ArrayObserver, Locks, MemberId, Ticket, Work};
 use smrlab_drive::Served;
 use smrlab_stl::Refusal;
 use smrlab_units::{HostOp, SimTime};
+use std::ops::Range;
 
 /// What a work waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,7 +48,9 @@ impl EventLoop {
             self.tickets += 1;
             Ticket(self.tickets - 1)
         });
-        let locks = self.array.locks(&work);
+        // Word by word: what was just answered in words is slow to copy as more of them at once.
+        let Locks { stripes: Range { start, end }, shared } = self.array.locks(&work);
+        let locks = Locks { stripes: start..end, shared };
         let missing = self.table.acquire(ticket, &locks);
         let (stage, arrival) = (Stage::Stripes(missing), self.now);
         let place = self.works.place(ticket);
