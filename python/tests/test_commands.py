@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import errno
 import json
+import re
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+import typer
 from commands import Invoke
 
 from smrlab import TranslationLayer, _core, api, cli, papers, plain, sweeps
-from smrlab.cli import console, drive, geometry, picture
+from smrlab.cli import console, device, drive, geometry, picture
 from smrlab.devices import Device
 from smrlab.errors import InputError
 from smrlab.executors import Running
@@ -260,3 +262,15 @@ def test_a_place_that_there_cannot_be_is_told_and_is_no_fault_of_the_program(smr
     assert (ended.status, f"--out {file}/papers: Not a directory" in ended.err) == (2, True), ended.err
     assert smrlab("paper", "run", "none", "--out", tmp_path / "none").status == 2
     assert not (tmp_path / "none").exists()
+
+
+def test_the_page_of_devices_names_each_command_and_option() -> None:
+    """In its synopsis, which is what people copy."""
+    page = (Path(__file__).parents[2] / "docs" / "device.md").read_text()
+    synopsis = page.partition("## Synopsis")[2].partition("## Examples")[0]
+    words = set(re.findall(r"--?[a-z-]+|[a-z-]+", synopsis))
+    group: Any = typer.main.get_command(device.app)
+    for name, command in group.commands.items():
+        shown = [p for p in command.params if not getattr(p, "hidden", False)]
+        options = {o for p in shown for o in p.opts if o.startswith("--")} - {"--help", "--json", "--cells"}
+        assert command.hidden or {name, *options} <= words, (name, {name, *options} - words)
