@@ -122,6 +122,40 @@ proptest! {
     }
 }
 
+/// A write that goes on after one on any track near it was written in between: both what that destroyed and what it was
+/// destroyed by are as on the medium, up to the farthest track that a head reaches.
+#[test]
+fn a_write_goes_on_after_each_track_near_it() {
+    const SECTORS: u64 = 4;
+    for (surfaces, k, alternate) in
+        (1u32..5).flat_map(|s| (2u32..6).flat_map(move |k| [false, true].map(|a| (s, k, a))))
+    {
+        let mut spec = GeometrySpec::single_surface(vec![ZoneSpec::plain(14, SECTORS as u32)]);
+        (spec.surfaces, spec.layout) = (surfaces, Layout::Cylinder { alternate });
+        let geometry = Arc::new(Geometry::new(spec).unwrap());
+        let (tracks, middle) = (geometry.blocks().0 / SECTORS, u64::from(7 * surfaces));
+        for (first, length) in (middle..middle + u64::from(surfaces)).flat_map(|t| [(t, 1), (t, 6)]) {
+            for between in 0..tracks {
+                let head = Interference::tracks(k);
+                let holds = vec![0; geometry.blocks().0 as usize];
+                let mut plain = Plain { geometry: geometry.clone(), head, holds };
+                let mut shingle = Shingle::new(Arc::new(Tracks::new(geometry.clone())), u64::from(k));
+                let mut data = vec![0u64; geometry.blocks().0 as usize];
+                let half = first * SECTORS + length * SECTORS - 2;
+                let parts =
+                    [(first * SECTORS, half), (between * SECTORS, between * SECTORS + 4), (half, half + 2)];
+                for (stamp, (start, end)) in (1..).zip(parts) {
+                    shingle.write(start, end);
+                    plain.write(start, end, stamp);
+                    data[start as usize..end as usize].fill(stamp);
+                }
+                let found = compare(&shingle, &plain, &data);
+                assert!(found.is_ok(), "{surfaces} surfaces, k={k}, {first} and {between}: {found:?}");
+            }
+        }
+    }
+}
+
 fn compare(shingle: &Shingle, plain: &Plain, data: &[u64]) -> Result<(), TestCaseError> {
     let blocks = data.len() as u64;
     let mut pieces = Vec::new();
