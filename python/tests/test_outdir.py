@@ -79,13 +79,16 @@ def test_a_run_that_was_killed_holds_no_lock(tmp_path: Path) -> None:
 
 def test_results_that_another_run_wrote_meanwhile_are_kept(tmp_path: Path) -> None:
     """They are looked at when nobody else writes any more."""
-    runs = {"trace": "synth:uniform,requests=10,span=1MiB", "drive": "tiny", "out": tmp_path / "out"}
+
+    def run() -> None:
+        smrlab.run("synth:uniform,requests=10,span=1MiB", drive="tiny", layer="cmr", out=tmp_path / "out")
+
     with filling(tmp_path / "out") as folder:
         with pytest.raises(InputError, match="another run"):
-            smrlab.run(**runs, layer="cmr")
+            run()
         (folder / "result.json").write_text('{"spec": {"layer": "rmw"}}')
     with pytest.raises(InputError, match="another experiment"):
-        smrlab.run(**runs, layer="cmr")
+        run()
 
 
 def test_a_folder_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
