@@ -39,8 +39,8 @@ def faults(
     if slow is not None:
         request["slow_ns"] = nanoseconds("--slow", slow)
     for option, at in (("--error-at", error_at), ("--cut-at", cut_at)):
-        if at is not None and not 1 <= at <= MOST:
-            raise InputError(f"{option} {at} is not accepted: a whole number from 1 to {MOST}")
+        if at is not None and not 0 <= at <= MOST:
+            raise InputError(f"{option} {at} is not accepted: a whole number from 0 to {MOST}")
     request |= {k: v for k, v in (("error_at", error_at), ("cut_at", cut_at)) if v is not None}
     if not asked(unreadable, slow, error_at, cut_at, clear):
         raise InputError("nothing to inject: give --unreadable, --slow, --error-at, --cut-at, --zone or --clear")

@@ -251,7 +251,7 @@ def test_one_block_is_unreadable_where_no_number_is_given() -> None:
     ("given", "said"),
     [
         (("5+99999999999999999999", None, None, None), "--unreadable 5.99999999999999999999: no medium has so many"),
-        ((None, None, -1, None), "--error-at -1 is not accepted: a whole number from 1 to 1152921504606846976"),
+        ((None, None, -1, None), "--error-at -1 is not accepted: a whole number from 0 to 1152921504606846976"),
         ((None, None, None, 1 << 70), "--cut-at 1180591620717411303424 is not accepted"),
     ],
 )

@@ -130,7 +130,7 @@ def test_groups_of_dvs_that_are_nearly_full_are_told(capsys: pytest.CaptureFixtu
 def test_what_inject_asks_for() -> None:
     asked = faults("4096+8", "1.5ms", 3, 4, clear=True)
     assert asked == {"clear": True, "unreadable": [4096, 4104], "slow_ns": 1_500_000, "error_at": 3, "cut_at": 4}
-    # Without a length it is one block; 0 is a number like any other.
+    # Without a length it is one block; 0 takes back what was asked for before.
     assert faults("7", None, 0, None, clear=False) == {"clear": False, "unreadable": [7, 8], "error_at": 0}
     assert [nanoseconds("--slow", t) for t in ("20us", "3ms", "2s")] == [20_000, 3_000_000, 2_000_000_000]
     with pytest.raises(InputError, match="nothing to inject"):
