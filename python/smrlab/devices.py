@@ -218,7 +218,8 @@ class Device(Server):
                 raise InputError(f"another device is mounted at {directory}")
             mounts.clear(at)
         if not at.is_dir():
-            raise InputError(f"{directory} is not a directory: mkdir {directory}")
+            remedy = "choose another one" if at.exists() else f"mkdir {directory}"
+            raise InputError(f"{directory} is not a directory: {remedy}")
         mounts.note(self.path, at)
         file = Path(self.ask("mount", dir=str(at))["file"])
         return file, mounts.add_loop(file, self.config().get("block", 512))

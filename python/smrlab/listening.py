@@ -62,8 +62,13 @@ def check_chap(listen: str | None, chap: Path | None) -> str | None:
     if iscsi(listen) is None:
         raise InputError("--chap is for --listen iscsi:HOST:PORT")
     if not chap.is_file():
-        raise InputError(f"--chap {chap}: no such file; write 'initiator NAME SECRET' into one, and chmod 600")
+        raise InputError(f"--chap {chap}: {_no_file(chap)}; write 'initiator NAME SECRET' into one, and chmod 600")
     return str(chap.absolute())
+
+
+def _no_file(path: Path) -> str:
+    """What is said of a path that has to be a file and is none."""
+    return "a folder, not a file" if path.is_dir() else "no such file"
 
 
 def check_tls(listen: str | None, tls: dict[str, str]) -> None:
@@ -77,5 +82,5 @@ def check_tls(listen: str | None, tls: dict[str, str]) -> None:
     for name in ("ca-cert.pem", "server-cert.pem", "server-key.pem") if "certificates" in tls else ():
         if not (Path(tls["certificates"]) / name).is_file():
             raise InputError(f"--tls-certificates {tls['certificates']}: {name} is missing there (see man nbdkit-tls)")
-    if "psk" in tls and not Path(tls["psk"]).is_file():
-        raise InputError(f"--tls-psk {tls['psk']}: no such file; make one: psktool -u NAME -p FILE")
+    if "psk" in tls and not (keys := Path(tls["psk"])).is_file():
+        raise InputError(f"--tls-psk {keys}: {_no_file(keys)}; make one: psktool -u NAME -p FILE")
