@@ -1,8 +1,9 @@
 """Runs the checks of this checkout on all cores and says of each what it took.
 
 gate.py         what each change must pass (`make test`)
-gate.py --full  besides, what takes long and finds little for most changes (`make test-full`); the result is written to
-                tools/test-full.json
+gate.py --full  besides, what takes long and finds little for most changes (`make test-full`); what each part found is
+                written to tools/test-full.json as it ends; where a run was ended and no part had failed, the next one
+                at the same commit, with nothing changed, goes on from there
 
 Everything that is compiled is there before this starts. Two lanes run side by side: what holds cargo's lock, and what
 waits most of its time (Python, served devices). Tests that measure time run alone at the end. The output of what failed
@@ -29,6 +30,8 @@ FULL = ROOT / "tools" / "test-full.json"
 # The cases of every run; the testkit's take their seed from the commit.
 FIXED_SEED = "20261122"
 STALE = 60
+# Set when Ctrl-C was pressed, which reaches what runs, too.
+OVER = threading.Event()
 # Each Python module is compiled once, whatever the caller's environment says: the tests start hundreds of commands.
 BYTECODE = {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(ROOT / "target" / "bytecode")}
 PYTHON = [sys.executable, "-m"]
@@ -47,6 +50,7 @@ class Part:
     status: int = -1
     wall_s: float = 0.0
     cpu_s: float = 0.0
+    kept: bool = False
 
     @property
     def log(self) -> Path:
@@ -88,10 +92,14 @@ class Part:
         return passed, failed, skipped
 
 
+def git(*words: str) -> str:
+    """What git says; nothing where it fails."""
+    return subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True, check=False).stdout.strip()
+
+
 def commit_seed() -> str:
     """A number that each commit has of its own."""
-    head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False).stdout
-    return str(int(head.strip()[:12] or "0", 16))
+    return str(int(git("rev-parse", "HEAD")[:12] or "0", 16))
 
 
 def pytest(name: str, marks: str, *more: str) -> Part:
@@ -151,10 +159,48 @@ def last_lane(full: bool) -> list[Part]:
     return parts
 
 
-def run_all(parts: list[Part]) -> None:
-    """One after the other."""
+class Whole:
+    """What the whole check found at this commit, kept as each part ends."""
+
+    def __init__(self) -> None:
+        """Begins with what a run at this commit found that was ended: once a part failed, all are asked again."""
+        self.commit = git("rev-parse", "--short", "HEAD")
+        self.parts: dict[str, dict[str, int]] = {}
+        self.lock = threading.Lock()
+        changed = git("status", "--porcelain", "--", ".", f":!{FULL.relative_to(ROOT)}")
+        last = json.loads(FULL.read_text()) if FULL.is_file() and not changed else {}
+        ended = self.commit and last.get("commit") == self.commit and last["result"] == "unfinished"
+        if ended and all(part["status"] == 0 for part in last["parts"].values()):
+            self.parts = last["parts"]
+
+    def take(self, part: Part) -> bool:
+        """Whether the part passed at this commit before; then it has what it took, and its log is still there."""
+        if part.name not in self.parts or not part.log.is_file():
+            return False
+        known = self.parts[part.name]
+        part.status, part.wall_s, part.cpu_s, part.kept = known["status"], known["wall_s"], known["cpu_s"], True
+        print(f"kept   {part.name:24} {part.wall_s:6.1f} s, {part.cpu_s:6.1f} s of CPU", flush=True)
+        return True
+
+    def note(self, part: Part, result: str = "unfinished") -> None:
+        """Writes what a part found, and what all have come to by then."""
+        with self.lock:
+            self.parts[part.name] = {"status": part.status, "wall_s": round(part.wall_s), "cpu_s": round(part.cpu_s)}
+            date = datetime.datetime.now(datetime.UTC).date().isoformat()
+            found = {"commit": self.commit, "date": date, "result": result, "parts": self.parts}
+            FULL.write_text(json.dumps(found, indent=1) + "\n")
+
+
+def run_all(parts: list[Part], whole: Whole | None) -> None:
+    """One after the other, until Ctrl-C: what that ends is no finding."""
     for part in parts:
+        if whole is not None and whole.take(part):
+            continue
         part.run()
+        if OVER.wait(0.5 if part.status else 0):
+            return
+        if whole is not None:
+            whole.note(part)
 
 
 def age() -> str:
@@ -162,8 +208,7 @@ def age() -> str:
     if not FULL.is_file():
         return "make test-full was never run here"
     last = json.loads(FULL.read_text())
-    count = ["git", "rev-list", "--count", f"{last['commit']}..HEAD"]
-    since = subprocess.run(count, cwd=ROOT, capture_output=True, text=True, check=False).stdout.strip()
+    since = git("rev-list", "--count", f"{last['commit']}..HEAD")
     old = f"{since} commits ago" if since else "of a commit that is not here"
     line = f"make test-full: {last['result']} at {last['commit']}, {last['date']}, {old}"
     red = sys.stdout.isatty() and int(since or STALE + 1) > STALE
@@ -188,27 +233,13 @@ def report(parts: list[Part], began: float) -> int:
         print(part.log.read_text(errors="replace"))
     for line in notes(parts):
         print(line)
-    wall, cpu = time.monotonic() - began, sum(p.cpu_s for p in parts)
+    wall, cpu = time.monotonic() - began, sum(p.cpu_s for p in parts if not p.kept)
     print(f"{wall:.0f} s, {cpu:.0f} s of CPU: {cpu / wall:.2f} of {os.cpu_count()} cores busy")
     if bad:
         print(f"failed: {', '.join(p.name for p in bad)}; logs in {LOGS.relative_to(ROOT)}/")
     passed, failed, skipped = (sum(column) for column in zip(*(p.counts() for p in parts), strict=True))
     print(f"{passed} passed, {failed} failed, {skipped} skipped")
     return int(bool(bad))
-
-
-def record(parts: list[Part], status: int) -> None:
-    """Writes what the whole check found."""
-    head = subprocess.run(
-        ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False
-    )
-    result = {
-        "commit": head.stdout.strip(),
-        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
-        "result": "passed" if status == 0 else "failed",
-        "parts": {p.name: {"status": p.status, "wall_s": round(p.wall_s), "cpu_s": round(p.cpu_s)} for p in parts},
-    }
-    FULL.write_text(json.dumps(result, indent=1) + "\n")
 
 
 def main() -> int:
@@ -218,18 +249,24 @@ def main() -> int:
     full = parser.parse_args().full
     LOGS.mkdir(parents=True, exist_ok=True)
     began = time.monotonic()
+    whole = Whole() if full else None
     lanes = [cargo_lane(full), python_lane(full)]
-    threads = [threading.Thread(target=run_all, args=(lane,)) for lane in lanes]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    threads = [threading.Thread(target=run_all, args=(lane, whole)) for lane in lanes]
     last = last_lane(full)
-    run_all(last)
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        run_all(last, whole)
+    except KeyboardInterrupt:
+        OVER.set()
+        print("ended" + ("; make test-full goes on from here" if full else ""))
+        return 130
     parts = [*lanes[0], *lanes[1], *last]
     status = report(parts, began)
-    if full:
-        record(parts, status)
+    if whole is not None:
+        whole.note(parts[-1], "passed" if status == 0 else "failed")
     print(age())
     return status
 
