@@ -1,14 +1,10 @@
 //! Drive files from files of other simulators, and after other drives.
 
 use crate::error::{Result, RunError};
-use crate::resolve::read_drive;
+use crate::resolve::{read_described, read_drive};
 use smrlab_disk::import::Imported;
-use std::fs::File;
-use std::io::{ErrorKind, Read};
+use std::io::ErrorKind;
 use std::path::Path;
-
-/// The longest file that is read: a map of a drive has some megabytes.
-const LONGEST: u64 = 64 << 20;
 
 /// Makes a drive file of DiskSim's `.parv` file at `path` and of the files beside it that it names.
 ///
@@ -18,11 +14,8 @@ pub fn disksim(path: &str) -> Result<Imported> {
     let folder = Path::new(path).parent().unwrap_or(Path::new(""));
     let read = |name: &str| {
         let file = if name == path { Path::new(path).to_owned() } else { folder.join(name) };
-        let mut bytes = Vec::new();
-        let read = File::open(&file).and_then(|f| f.take(LONGEST + 1).read_to_end(&mut bytes));
-        let why = match read {
-            Ok(n) if n as u64 > LONGEST => format!("longer than {} MiB: no parameter file", LONGEST >> 20),
-            Ok(_) => return Ok(String::from_utf8_lossy(&bytes).into_owned()),
+        let why = match read_described(&file) {
+            Ok(bytes) => return Ok(String::from_utf8_lossy(&bytes).into_owned()),
             Err(e) if e.kind() == ErrorKind::NotFound && name != path => {
                 format!("there is no such file: put it beside {path}, which names it")
             }
@@ -65,7 +58,7 @@ mod tests {
         // A file that has no end is read no further than a parameter file goes.
         std::os::unix::fs::symlink("/dev/zero", folder.join("b.diskspecs")).unwrap();
         assert!(
-            says(&parv).ends_with("b.diskspecs: longer than 64 MiB: no parameter file"),
+            says(&parv).ends_with("b.diskspecs: no file of a drive: longer than 64 MiB"),
             "{}",
             says(&parv)
         );

@@ -17,8 +17,9 @@ use smrlab_units::spec::{Kind, Param, SpecError, Values, hint, split_item};
 use smrlab_units::{Blocks, SimTime, parse_time};
 use std::fs::File;
 use std::io::{ErrorKind, Read};
+use std::path::Path;
 
-/// Bytes of a drive file, at most: one with a list of all defects has some megabytes.
+/// Bytes of a file that describes a drive, at most: a list of all defects and a map of all tracks have some megabytes.
 const LONGEST: u64 = 64 << 20;
 
 /// An array that can be started; its first drive is the run's own.
@@ -97,13 +98,21 @@ fn arrivals(text: &str) -> Result<(Arrivals, String), SpecError> {
     }
 }
 
-/// The text of a drive file; a device that has no end is none.
+/// The bytes of a file that describes a drive; a device that has no end is none.
+pub(crate) fn read_described(path: &Path) -> std::io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let n = File::open(path)?.take(LONGEST + 1).read_to_end(&mut bytes)?;
+    if n as u64 > LONGEST {
+        let text = format!("no file of a drive: longer than {} MiB", LONGEST >> 20);
+        return Err(std::io::Error::new(ErrorKind::FileTooLarge, text));
+    }
+    Ok(bytes)
+}
+
+/// The text of a drive file.
 pub(crate) fn read_drive(path: &str) -> Result<String, String> {
-    let mut text = String::new();
-    let read = File::open(path).and_then(|file| file.take(LONGEST + 1).read_to_string(&mut text));
-    match read {
-        Ok(n) if n as u64 > LONGEST => Err(format!("no drive file: longer than {} MiB", LONGEST >> 20)),
-        Ok(_) => Ok(text),
+    match read_described(Path::new(path)) {
+        Ok(bytes) => String::from_utf8(bytes).map_err(|_| "no drive file: it is no text".to_owned()),
         Err(e) if e.kind() == ErrorKind::NotFound => Err("there is no such file".to_owned()),
         Err(e) => Err(e.to_string()),
     }
@@ -391,8 +400,13 @@ mod tests {
 
     #[test]
     fn a_drive_file_has_an_end() {
-        assert_eq!(read_drive("/dev/zero").unwrap_err(), "no drive file: longer than 64 MiB");
+        assert_eq!(read_drive("/dev/zero").unwrap_err(), "no file of a drive: longer than 64 MiB");
         assert_eq!(read_drive("/dev/null").unwrap(), "");
+        let binary = std::env::temp_dir().join(format!("smrlab-binary-{}", std::process::id()));
+        std::fs::write(&binary, [0xff, 0xfe]).unwrap();
+        let said = read_drive(binary.to_str().unwrap()).unwrap_err();
+        std::fs::remove_file(&binary).unwrap();
+        assert_eq!(said, "no drive file: it is no text");
     }
 
     /// A run of random requests on a small drive, and more fields.

@@ -59,7 +59,7 @@ impl HeatMap {
     /// A host request arrives at `at`. An append is a write that begins in the zone it names.
     #[inline]
     pub fn request(&mut self, at: SimTime, op: HostOp, lba: Lba) {
-        // By number, without a branch for read or write: which of them comes cannot be predicted.
+        // Without a branch for read or write: which of them comes cannot be predicted.
         let writes = matches!(op, HostOp::Write | HostOp::Append);
         if !writes && !matches!(op, HostOp::Read) {
             return;
