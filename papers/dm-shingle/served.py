@@ -36,9 +36,9 @@ Doc = dict[str, Any]
 
 
 class Server(Nbdkit):
-    """The bare store, or a raw device with head width k."""
+    """The bare store, or a raw device with head width k; each connection has so many threads."""
 
-    def __init__(self, name: str, drive: str, **config: Any) -> None:
+    def __init__(self, name: str, drive: str, threads: int, **config: Any) -> None:
         self.directory = Path(tempfile.mkdtemp(prefix="df-", dir="/dev/shm"))
         what = ["memory", str(SIZE)]
         if name.startswith("k"):
@@ -46,7 +46,7 @@ class Server(Nbdkit):
             doc = {"name": "figure", "drive": drive, "layer": f"raw,tracks={name[1:]}", "store": "memory"}
             path.write_text(json.dumps(doc | config))
             what = [str(server.plugin()), f"config={path}"]
-        super().__init__(self.directory, CORE, "--threads", "1" if config.get("record") else "64", *what)
+        super().__init__(self.directory, CORE, "--threads", str(threads), *what)
 
     def stop(self) -> None:
         """Ends it, and leaves nothing behind."""
@@ -79,7 +79,7 @@ def _requests(spec: Doc, size: int) -> list[int]:
 def _record(spec: Doc, k: int, path: Path, control: _core.Control) -> None:
     """Sends the job to a served device, which leaves its capture at `path`."""
     # A thousand times as fast as the drive: only the order of what comes is kept, the times are those of the replay.
-    server = Server(f"k{k}", spec["drive"], record=str(path), timing="model", speed=1000.0)
+    server = Server(f"k{k}", spec["drive"], 1, record=str(path), timing="model", speed=1000.0)
     try:
         with Client(server.socket) as client:
             kind = READ if "read" in spec["rw"] else WRITE
@@ -106,12 +106,14 @@ def _modelled(spec: Doc, k: int, control: _core.Control) -> tuple[float, float]:
 
 def _cost(spec: Doc, names: list[str], control: _core.Control) -> dict[str, float]:
     """Microseconds of the server's processor time a request more than the bare store's: medians over the rounds."""
-    servers = {name: Server(name, spec["drive"], size=SIZE + (64 << 20)) for name in names}
+    jobs = 1 if spec["rw"].startswith("rand") else spec["bands"]
+    depth = max(1, DEPTH // jobs)
+    # A thread for each request under way: to start more, each with a buffer, costs more than the requests do.
+    servers = {name: Server(name, spec["drive"], depth, size=SIZE + (64 << 20)) for name in names}
     cpu: dict[str, list[float]] = {name: [] for name in names}
     try:
-        jobs = 1 if spec["rw"].startswith("rand") else spec["bands"]
         each = SIZE // jobs // spec["block"] * spec["block"]
-        how = [f"--bs={spec['block']}", f"--iodepth={max(1, DEPTH // jobs)}", f"--size={each}", "--thread",
+        how = [f"--bs={spec['block']}", f"--iodepth={depth}", f"--size={each}", "--thread",
                f"--numjobs={jobs}", f"--offset_increment={each}", "--group_reporting"]  # fmt: skip
         for server in servers.values():
             _go_on(control)

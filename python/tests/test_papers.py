@@ -107,7 +107,7 @@ def test_a_server_that_is_measured_listens_before_it_is_asked(tmp_path: Path, mo
     (tmp_path / "nbdkit").write_text(SLOW_TO_LISTEN)
     (tmp_path / "nbdkit").chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
-    server = _served().Server("bare", "tiny")
+    server = _served().Server("bare", "tiny", 1)
     try:
         with socket.socket(socket.AF_UNIX) as client:
             client.connect(str(server.socket))
