@@ -16,12 +16,14 @@ from . import attached, mounts, recording
 from .errors import InputError, MissingError
 from .listening import address, anywhere, check_tls, clear, iscsi
 from .server import Say, Server
-from .stores import Progress, copy_store, delete_store
+from .stores import Progress, Unmade, copy_store, delete_store, is_store
 
 # How long clients have to leave by themselves when a server is stopped.
 DRAIN_S = 5.0
 # How long initiators of iSCSI have to log out, in whole seconds.
 LOGOUT_S = 3
+# How devices and snapshots are named.
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 # Events of a server that died that are shown.
 LAST = 5
 
@@ -36,7 +38,7 @@ def home() -> Path:
 
 def check_name(text: str, what: str) -> None:
     """Refuses what would not do as the name of a directory."""
-    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", text):
+    if not NAME.fullmatch(text):
         raise InputError(
             f"'{text}' is no {what}: up to 64 letters, digits, dots, dashes and underscores; a letter or digit first"
         )
@@ -85,7 +87,8 @@ class Device(Server):
     def named(cls, name: str) -> Device:
         """The device of this name, which must exist."""
         device = cls(home() / name)
-        if not (device.path / "config.json").exists():
+        # A path to one would be another name for it, by which its server would not be found.
+        if not NAME.fullmatch(name) or not (device.path / "config.json").exists():
             known = ", ".join(d.name for d in every()) or "none yet (smrlab device create)"
             raise InputError(f"there is no device '{name}'; there are: {known}")
         return device
@@ -104,15 +107,22 @@ class Device(Server):
         listen = anywhere(listen)
         recording.refuse(config.get("record"))
         config["store"] = device._store(store)
+        unmade = Unmade(Path(config["store"]["directory"])) if store and "directory" in config["store"] else None
         config["control"] = str(device.path / "control.sock")
         config["events"] = str(device.path / "events.jsonl")
         config["iscsi"] = iscsi(listen)
-        device.path.mkdir(parents=True, mode=0o700)
+        try:
+            device.path.mkdir(parents=True, mode=0o700)
+        except OSError as e:
+            text = f"{device.path} cannot be made: {e.strerror}; set SMRLAB_STATE to a folder that takes files"
+            raise MissingError(text) from None
         try:
             device._write(config, {"listen": listen, "tls": tls})
             device.start()
         except BaseException:
             shutil.rmtree(device.path, ignore_errors=True)
+            if unmade:
+                unmade.undo()
             raise
         return device
 
@@ -125,9 +135,17 @@ class Device(Server):
             return "memory"
         if store is None:
             return {"directory": str(self.path / "store")}
+        if not store:
+            raise InputError("--store: it is empty: write memory, a directory or a block device")
         path = Path(store).absolute()
         if path.is_block_device():
             return {"device": {"device": str(path), "state": str(self.path / "store")}}
+        at = path.resolve()
+        if at.is_relative_to(home().resolve()):
+            raise InputError(f"--store {store}: lies where devices themselves are kept: name a directory elsewhere")
+        # Who deletes a store deletes those within it.
+        if outer := next((p for p in at.parents if is_store(p)), None):
+            raise InputError(f"--store {store}: lies within the store {outer}: name a directory elsewhere")
         return {"directory": str(path)}
 
     def store(self) -> Path | None:

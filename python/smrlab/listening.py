@@ -7,6 +7,7 @@ import re
 import socket
 import stat
 from pathlib import Path
+from typing import Any
 
 from .errors import InputError
 
@@ -50,6 +51,50 @@ def clear(path: Path) -> None:
         raise InputError(f"--listen unix:{path}: {e.strerror}") from None
 
 
+def check_free(listen: str | None, path: Path) -> None:
+    """Refuses a --listen at which a server could not listen now; `path`: its socket, where that is a unix socket."""
+    found = re.fullmatch(r"(?:tcp|iscsi):\[?([^]]+?)\]?:(\d+)", listen or "")
+    if not found:
+        clear(path)
+        # As the server: the path that clear() leaves free may lie in a folder that is missing, or takes no files.
+        _bind(
+            f"--listen unix:{path}", "name a path in a folder that is there and takes files", socket.AF_UNIX, str(path)
+        )
+        path.unlink()
+        return
+    host, port = found.groups()
+    said = f"--listen {listen}"
+    try:
+        places = socket.getaddrinfo(
+            None if host == "*" else host, int(port), 0, socket.SOCK_STREAM, 0, socket.AI_PASSIVE
+        )
+    except OSError as e:
+        raise InputError(f"{said}: {e.strerror}: name an address of this machine") from None
+    failed = []
+    for family, _, _, _, at in places:
+        try:
+            _bind(said, "stop what listens there, or name another address or port", family, at)
+        except InputError as e:
+            failed.append(e)
+    # A server takes those of them that it can have.
+    if len(failed) == len(places):
+        raise failed[0]
+
+
+def _bind(said: str, remedy: str, family: int, at: Any) -> None:
+    with socket.socket(family) as tried:
+        if family != socket.AF_UNIX:
+            tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            tried.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        try:
+            tried.bind(at)
+            if family != socket.AF_UNIX:
+                tried.listen()
+        except OSError as e:
+            raise InputError(f"{said}: {(e.strerror or str(e)).lower()}; {remedy}") from None
+
+
 def iscsi(listen: str | None) -> str | None:
     """HOST:PORT of a --listen for iSCSI."""
     return listen.removeprefix("iscsi:") if listen and listen.startswith("iscsi:") else None
@@ -84,3 +129,18 @@ def check_tls(listen: str | None, tls: dict[str, str]) -> None:
             raise InputError(f"--tls-certificates {tls['certificates']}: {name} is missing there (see man nbdkit-tls)")
     if "psk" in tls and not (keys := Path(tls["psk"])).is_file():
         raise InputError(f"--tls-psk {keys}: {_no_file(keys)}; make one: psktool -u NAME -p FILE")
+    if "psk" in tls and not _has_key(keys):
+        raise InputError(
+            f"--tls-psk {keys}: it has no line NAME:KEY with a key in hex; make one: psktool -u NAME -p FILE"
+        )
+
+
+def _has_key(keys: Path) -> bool:
+    """Whether a file has a name and a key, as clients and the server need it."""
+    try:
+        with keys.open(encoding="utf-8") as file:
+            return any(re.fullmatch(r"[^:\s]+:([0-9a-fA-F]{2})+", line.strip()) for line in file)
+    except UnicodeDecodeError:
+        return False
+    except OSError as e:
+        raise InputError(f"--tls-psk {keys}: {e.strerror}: check the owner and the mode") from None

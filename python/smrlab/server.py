@@ -19,7 +19,7 @@ from urllib.parse import quote
 
 from . import recording
 from .errors import InputError, MissingError
-from .listening import SOCKET_PATH, address, clear, iscsi
+from .listening import SOCKET_PATH, address, check_free, iscsi
 
 START_S = 20.0
 Say = Callable[[str], None]
@@ -197,7 +197,7 @@ class Server:
         if self.running():
             raise InputError(f"{self.name} is being served already")
         self._await_end()
-        clear(self.socket())
+        check_free(self.server()["listen"], self.socket())
         for old in (self.path / "pid", self.path / "control.sock"):
             old.unlink(missing_ok=True)
         if earlier := recording.put_aside(self.config().get("record")):

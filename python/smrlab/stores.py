@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import re
 import shutil
 import subprocess
@@ -25,8 +26,11 @@ def _is_inner(directory: Path) -> bool:
     """Whether a directory within a store is a store too: an array's disk, its SSD, anything with our header."""
     if not directory.is_dir() or directory.is_symlink():
         return False
-    if re.fullmatch(r"disk\.\d+|ssd", directory.name):
-        return True
+    return bool(re.fullmatch(r"disk\.\d+|ssd", directory.name)) or is_store(directory)
+
+
+def is_store(directory: Path) -> bool:
+    """Whether there is a store in a directory: it begins with our header."""
     try:
         with (directory / "header").open("rb") as f:
             return f.read(len(MAGIC)) == MAGIC
@@ -36,15 +40,39 @@ def _is_inner(directory: Path) -> bool:
 
 def delete_store(store: Path) -> None:
     """Deletes a store's own files and those of the stores within it; what else is there stays, and its directory."""
+    _delete_files(store)
+    # Fails where there is more in it than the store.
+    with contextlib.suppress(OSError):
+        store.rmdir()
+
+
+def _delete_files(store: Path) -> None:
     for inner in store.iterdir():
         if _is_inner(inner):
             delete_store(inner)
     for file in store.iterdir():
         if FILES.fullmatch(file.name) and file.is_file():
             file.unlink()
-    # Fails where there is more in it than the store.
-    with contextlib.suppress(OSError):
-        store.rmdir()
+
+
+class Unmade:
+    """A store that is yet to be made, in a directory that is missing or has nothing in it."""
+
+    def __init__(self, store: Path) -> None:
+        self.store = store
+        self.missing = [path for path in (store, *store.parents) if not path.exists()]
+        self.blank = bool(self.missing) or (store.is_dir() and not any(store.iterdir()))
+
+    def undo(self) -> None:
+        """Deletes what a server that could not start has made of it, unless another server has it now."""
+        if not self.blank:
+            return
+        with contextlib.suppress(OSError), (self.store / "lock").open("ab") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _delete_files(self.store)
+        for path in self.missing:
+            with contextlib.suppress(OSError):
+                path.rmdir()
 
 
 def _allocated(directory: Path) -> int:

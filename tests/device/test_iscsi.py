@@ -98,7 +98,7 @@ def test_a_port_that_is_taken_is_said_and_nothing_remains(make: Make) -> None:
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))
         s.listen()
-        with pytest.raises(InputError, match=r"iSCSI at 127\.0\.0\.1"):
+        with pytest.raises(InputError, match=r"--listen iscsi:127\.0\.0\.1:\d+: address already in use"):
             make(store="memory", listen=f"iscsi:127.0.0.1:{s.getsockname()[1]}")
     with pytest.raises(InputError, match="iscsi:HOST:PORT"):
         make(store="memory", listen="iscsi:nowhere")

@@ -22,8 +22,11 @@ GROUPS = (
     "device", "demo",
 )  # fmt: skip
 NAMED = {"list": "catalogue", "explain": "catalogue"}
-# What the system answers where a place cannot be written, or not by this user: nothing that the program does wrong.
-OF_PLACES = {errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOSPC, errno.EDQUOT}
+# What the system answers where a place cannot be written, or not by this user, or can be no place: nothing that the
+# program does wrong.
+OF_PLACES = {
+    errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOSPC, errno.EDQUOT, errno.ENAMETOOLONG, errno.ENOTDIR, errno.ELOOP,
+}  # fmt: skip
 
 
 def root(version: bool = typer.Option(False, "--version", help="Print the version and stop.")) -> None:

@@ -82,7 +82,8 @@ def create(
         typer.Option(help="Where the layer's maps live: nv (free) or media (costed). Default: nv, or as in the state."),
     ] = None,
     seed: Annotated[
-        int | None, typer.Option(min=0, help="Seed of whatever the layer draws. Default: 0; of a state 1.")
+        int | None,
+        typer.Option(min=0, max=2**64 - 1, help="Seed of whatever the layer draws. Default: 0; of a state 1."),
     ] = None,
     mode: Annotated[str, typer.Option(help="What destroyed blocks read as: data or performance (garbage).")] = "data",
     errors: Annotated[bool, typer.Option("--errors", help="Reading destroyed blocks is an I/O error.")] = False,
@@ -103,11 +104,15 @@ def create(
     """Make and start a device."""
     if size is not None and medium_size is not None:
         raise InputError("--size is what the host sees, --medium-size what the layer has for it: give one of the two")
+    if block not in (512, 4096):
+        raise InputError(f"--block {block}: accepted are 512, 4096")
     host = None if size is None else o.size("--size", size)
     if host is not None and host < block:
         raise InputError(f"--size {size}: less than the smallest transfer of {block} bytes")
     if not 0 < speed <= 1e6:
         raise InputError(f"--speed {speed:g} is not accepted: above 0, up to 1000000")
+    if metadata is not None:
+        devices.choice("--metadata", metadata, ("nv", "media"))
     array, layer = _unstacked(stack, array, layer)
     config = {
         "name": name,
@@ -330,6 +335,11 @@ def stop(name: Name, force: Force = False) -> None:
     device.stop(force=force, say=console.note)
     if recorded and Path(recorded[0]).is_file():
         console.note(f"what its clients did is in {recorded[0]}; replay it: {recorded[1]}")
+    elif recorded:
+        why = [e["text"] for e in device.last_events() if e["text"].startswith("recording: ")]
+        if not why or "the trace is empty" in why[-1]:
+            why = ["its clients sent no request since it was started"]
+        console.note(f"there is no recording in {recorded[0]}: {why[-1].removeprefix('recording: ')}")
 
 
 def _recorded(device: Device) -> tuple[str, str] | None:
