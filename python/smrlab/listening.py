@@ -52,15 +52,15 @@ def clear(path: Path) -> None:
 
 
 def check_free(listen: str | None, path: Path) -> None:
-    """Refuses a --listen at which a server could not listen now; `path`: its socket, where that is a unix socket."""
-    found = re.fullmatch(r"(?:tcp|iscsi):\[?([^]]+?)\]?:(\d+)", listen or "")
-    if not found:
+    """Refuses a --listen at which a server could not listen now; `path`: its unix socket, which iSCSI has beside it."""
+    if address(listen) is None:
         clear(path)
         # As the server: the path that clear() leaves free may lie in a folder that is missing, or takes no files.
-        _bind(
-            f"--listen unix:{path}", "name a path in a folder that is there and takes files", socket.AF_UNIX, str(path)
-        )
+        remedy = "name a path in a folder that is there and takes files"
+        _bind(f"--listen unix:{path}", remedy, socket.AF_UNIX, str(path))
         path.unlink()
+    found = re.fullmatch(r"(?:tcp|iscsi):\[?([^]]+?)\]?:(\d+)", listen or "")
+    if not found:
         return
     host, port = found.groups()
     said = f"--listen {listen}"
