@@ -9,6 +9,18 @@ from pathlib import Path
 
 from .errors import InputError, MissingError
 
+# The longest text that describes something: a run, a study, settings.
+LONGEST = 64 << 20
+
+
+def read_text(path: Path) -> str:
+    """The text of a file; what is longer than any description, as a device without an end, is refused as such."""
+    with path.open("rb") as file:
+        data = file.read(LONGEST + 1)
+    if len(data) > LONGEST:
+        raise OSError(errno.EFBIG, f"longer than {LONGEST >> 20} MiB", str(path))
+    return data.decode()
+
 
 def remedy(e: OSError) -> str:
     """What to do about a file that cannot be written."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -390,6 +391,69 @@ def test_interrupt_while_the_program_loads_is_told_as_later() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (130, "smrlab: interrupted\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (
+            ("run", "/dev/zero"),
+            "/dev/zero is no specification, which is a text; a trace is given with --trace /dev/zero",
+        ),
+        (("sweep", "/dev/zero", "--out", "o"), "/dev/zero: cannot be read: longer than 64 MiB"),
+        (("geometry", "fit", "/dev/zero", "--out", "o.toml"), "/dev/zero: longer than 64 MiB"),
+    ],
+)
+def test_a_file_without_an_end_is_no_text(words: tuple[str, ...], message: str, tmp_path: Path) -> None:
+    def little() -> None:
+        resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30))
+
+    done = subprocess.run(
+        [sys.executable, "-m", "smrlab", *words],
+        check=False,
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        timeout=60,
+        preexec_fn=little,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", f"smrlab: {message}\n")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("trace", "info", "-"),
+        ("trace", "convert", "pipe", "--out", "t.parquet"),
+        ("run", "--trace", "pipe", "--drive", "tiny", "--layer", "cmr"),
+        ("validate", "tiny", "pipe"),
+        ("validate", "tiny", "pipe", "--fit", "fitted.toml"),
+    ],
+    ids=" ".join,
+)
+def test_interrupt_while_nothing_comes_from_a_pipe(words: tuple[str, ...], tmp_path: Path) -> None:
+    """Nobody writes to the pipe: the thread that reads it would wait for ever."""
+    os.mkfifo(tmp_path / "pipe")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "smrlab", *words],
+        stdin=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=tmp_path,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
+    try:
+        while len(list(Path(f"/proc/{process.pid}/task").iterdir())) < 2:
+            time.sleep(0.02)
+        time.sleep(0.5)
+        process.send_signal(signal.SIGINT)
+        process.wait(timeout=20)
+    finally:
+        process.kill()
+    assert process.returncode == 130
+    assert process.stderr is not None
+    assert process.stderr.read().startswith("smrlab: interrupted")
+    assert [p.name for p in tmp_path.iterdir()] == ["pipe"]
 
 
 @pytest.mark.timed

@@ -7,6 +7,7 @@ import importlib
 import os
 import signal
 import sys
+import threading
 from typing import NoReturn
 
 import typer
@@ -73,6 +74,9 @@ def main() -> None:
         # Click catches a closed pipe itself and ends with 1, which here stands for a check that failed.
         if isinstance(e.__context__, BrokenPipeError):
             _unread()
+        # Python would wait for a thread that waits for a pipe.
+        if e.code == Interrupted.exit_status and threading.active_count() > 1:
+            os._exit(Interrupted.exit_status)
         raise
 
 

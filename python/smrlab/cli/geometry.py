@@ -204,7 +204,7 @@ def fit(
     if method not in ("change-points", "polynomial"):
         raise InputError(f"--method {method}: accepted are change-points, polynomial")
     try:
-        text = extraction.read_text()
+        text = files.read_text(extraction)
     except OSError as e:
         raise InputError(f"{extraction}: {e.strerror}") from None
     except UnicodeDecodeError:
@@ -246,7 +246,7 @@ def show(
     path = Path(what)
     if path.suffix == ".json":
         try:
-            doc: dict[str, Any] = json.loads(path.read_text())
+            doc: dict[str, Any] = json.loads(files.read_text(path))
         except (OSError, ValueError) as e:
             raise InputError(f"{what}: {getattr(e, 'strerror', None) or e}") from None
         if not isinstance(doc, dict) or not {"zones", "blocks", "notes", "quality"} <= set(doc):

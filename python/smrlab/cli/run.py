@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 from pathlib import Path
 from typing import Annotated, Any
@@ -83,13 +84,13 @@ def _state_of(path: str, field: str) -> dict[str, Any]:
 def _from_file(path: Path | None) -> dict[str, Any]:
     if path is None:
         return {}
-    from .. import _core
+    from .. import _core, files
 
     try:
-        text = path.read_text(encoding="utf-8")
-    except OSError as e:
-        raise InputError(f"{path}: {e.strerror}") from None
-    except UnicodeDecodeError:
+        text = files.read_text(path)
+    except (OSError, UnicodeDecodeError) as e:
+        if isinstance(e, OSError) and e.errno != errno.EFBIG:
+            raise InputError(f"{path}: {e.strerror}") from None
         raise InputError(f"{path} is no specification, which is a text; a trace is given with --trace {path}") from None
     try:
         spec: dict[str, Any] = json.loads(_core.spec_from_toml(text))

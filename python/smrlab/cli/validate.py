@@ -11,6 +11,7 @@ import typer
 from .. import _core, files, outdir
 from ..errors import InputError
 from ..text import counted
+from ..work import attended
 from . import complete, console
 from . import options as o
 from .console import escape
@@ -70,7 +71,7 @@ def validate(
             raise InputError("--fit makes a drive file and takes neither --layer nor --out: only the arm is fitted")
         _fit(drive, trace, reference, Path(fit), as_json)
         return
-    text, rows = _core.validate(drive, trace, layer, reference)
+    text, rows = attended(lambda _: _core.validate(drive, trace, layer, reference))
     doc: dict[str, Any] = json.loads(text)
     if out is not None:
         with outdir.filling(Path(out)) as folder:
@@ -90,7 +91,7 @@ def validate(
 def _fit(drive: str, trace: str, reference: str, to: Path, as_json: bool) -> None:
     """Writes the fitted drive, and tells what was fitted and what it brought."""
     files.not_over(to, drive.split(",")[0], trace.split(":")[0])
-    toml, text = _core.fit(drive, trace, reference)
+    toml, text = attended(lambda _: _core.fit(drive, trace, reference))
     files.write_whole(to, toml.encode())
     doc: dict[str, Any] = json.loads(text)
     if as_json:

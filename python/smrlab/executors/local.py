@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from queue import Empty, SimpleQueue
 from threading import Event
 from typing import Any
@@ -14,6 +14,9 @@ from .. import _core
 from ..kept import Choice
 from .contract import PERIOD_S, Each, Failed, Piece, Running, Tick, control
 from .memory import Room, installed
+
+# How long work has to end after Ctrl-C, in seconds: it looks every few milliseconds.
+LEAVE_S = 3.0
 
 
 class LocalPool:
@@ -51,19 +54,23 @@ class LocalPool:
             del running[number]
             ended.put((number, value))
 
-        with ThreadPoolExecutor(max(min(len(pieces), self._threads), 1)) as pool:
-            futures = []
-            try:
-                futures = [pool.submit(do, number) for number in range(len(pieces))]
-                _told(len(pieces), ended, running, each, tick)
-            except KeyboardInterrupt:
-                return True
-            finally:
-                stopped.set()
-                for future in futures:
-                    future.cancel()
-                for watched in list(running.values()):
-                    watched.cancel()
+        pool = ThreadPoolExecutor(max(min(len(pieces), self._threads), 1))
+        futures, patience = [], None
+        try:
+            futures = [pool.submit(do, number) for number in range(len(pieces))]
+            _told(len(pieces), ended, running, each, tick)
+        except KeyboardInterrupt:
+            # Who waits for a pipe hears of it when something comes: that thread is left to itself.
+            patience = LEAVE_S
+            return True
+        finally:
+            stopped.set()
+            for future in futures:
+                future.cancel()
+            for watched in list(running.values()):
+                watched.cancel()
+            wait(futures, patience)
+            pool.shutdown(wait=False)
         return False
 
 

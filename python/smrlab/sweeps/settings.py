@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from smrlab.errors import InputError
+from smrlab.files import read_text
 
 
 def settings_of(patterns: Any, where: str, folder: Path) -> list[dict[str, Any]]:
@@ -33,9 +34,9 @@ def settings_of(patterns: Any, where: str, folder: Path) -> list[dict[str, Any]]
 def _read(path: Path) -> Iterator[dict[str, Any]]:
     match path.suffix.lower():
         case ".toml":
-            yield _flat(tomllib.loads(path.read_text()))
+            yield _flat(tomllib.loads(read_text(path)))
         case ".json":
-            document = json.loads(path.read_text())
+            document = json.loads(read_text(path))
             rows = document if isinstance(document, list) else [document]
             if not all(isinstance(row, dict) for row in rows):
                 raise ValueError("a table of settings, or a list of such")

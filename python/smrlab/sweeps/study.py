@@ -11,6 +11,7 @@ from typing import Any
 
 from smrlab.errors import InputError
 from smrlab.executors import Executor
+from smrlab.files import read_text
 
 from .grid import Point, expand
 from .halving import Halving, run_halving
@@ -32,7 +33,7 @@ class Study:
             return cls._of(dict(spec), "the sweep", Path())
         path = Path(spec)
         try:
-            document = tomllib.loads(path.read_text())
+            document = tomllib.loads(read_text(path))
         except OSError as fault:
             raise InputError(f"{path}: cannot be read: {fault.strerror}") from None
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as fault:
