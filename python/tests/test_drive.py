@@ -15,6 +15,7 @@ from commands import TINY, Invoke
 
 from smrlab.cli import complete, shell
 
+SMRLAB = Path(sys.executable).with_name("smrlab")
 NEW = ("drive", "new", "--capacity", "2TB", "--rpm", "5400", "--zones", "25", "--rate", "210MB/s..100MB/s")
 
 
@@ -118,6 +119,35 @@ def test_the_shell_offers_names_parameters_and_their_words() -> None:
     assert "disk-cache,cleaning=" in complete.layers("disk-cache,cle")
     assert complete.layers("disk-cache,cleaning=p") == ["disk-cache,cleaning=partial"]
     assert complete.drives("seagate-st5") == ["seagate-st5000as0011"]
+    assert complete.traces("synth:zi") == ["synth:zipf"]
+    assert complete.traces("a.gz:msr") == ["a.gz:msr", "a.gz:msr-cut"]
+    assert "a.gz:csv,columns=" in complete.traces("a.gz:csv,col")
+    assert complete.generators("zipf,th") == ["zipf,theta="]
+
+
+@pytest.mark.parametrize(
+    ("line", "offered"),
+    [
+        ("device create d --timing m", ["model"]),
+        ("device create d --metadata ", ["nv", "media"]),
+        ("device create d --mode p", ["performance"]),
+        ("device create d --scheduler sp", ["sptf"]),
+        ("run --arrivals cl", ["closed"]),
+        ("run --wrap ", ["capacity", "prefilled"]),
+        ("run --metadata m", ["media"]),
+        ("list sched", ["schedulers"]),
+        ("trace info synth:zi", ["synth:zipf"]),
+        ("trace interleave synth:zi", ["synth:zipf"]),
+        ("trace head synth:zi", ["synth:zipf"]),
+        ("trace synth zi", ["zipf"]),
+    ],
+)
+def test_the_shell_offers_words_where_they_belong(line: str, offered: list[str]) -> None:
+    words = ["smrlab", *line.split(" ")]
+    asked = {"_SMRLAB_COMPLETE": "complete_bash", "COMP_WORDS": "\n".join(words), "COMP_CWORD": str(len(words) - 1)}
+    told = subprocess.run([SMRLAB], env=os.environ | asked, check=False, capture_output=True, text=True).stdout
+    # Bash has what stands before the last colon already.
+    assert told.split() == [word.rpartition(":")[2] for word in offered]
 
 
 def _set(incomplete: str, **named: Any) -> list[str]:

@@ -35,7 +35,12 @@ def entries(kind: str) -> list[dict[str, Any]]:
 
 def show(
     kind: Annotated[
-        str | None, typer.Argument(help=f"One of: {', '.join(KINDS)}; all without.", metavar="[KIND]")
+        str | None,
+        typer.Argument(
+            help=f"One of: {', '.join(KINDS)}; all without.",
+            metavar="[KIND]",
+            autocompletion=complete.words(*KINDS),
+        ),
     ] = None,
     as_json: o.JsonOption = False,
 ) -> None:

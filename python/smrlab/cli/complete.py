@@ -59,6 +59,11 @@ def files(incomplete: str, ending: str = "") -> list[str]:
     return [f"{lead}{p.name}{'/' if p.is_dir() else ''}" for p in fits if p.is_dir() or p.name.endswith(ending)]
 
 
+def words(*known: str) -> Callable[[str], list[str]]:
+    """Offers these."""
+    return lambda incomplete: [word for word in known if word.startswith(incomplete)]
+
+
 def devices(incomplete: str) -> list[str]:
     """Devices that there are."""
     from ..devices import every
@@ -72,8 +77,16 @@ def drives(incomplete: str) -> list[str]:
 
 
 def traces(incomplete: str) -> list[str]:
-    """Generators, and files."""
+    """Generators, and files; behind a file and a colon the formats, and what these take."""
+    path, colon, kind = incomplete.partition(":")
+    if colon and path != "synth":
+        return [f"{path}:{text}" for text in item("formats")(kind)]
     return item("generators")(incomplete) + files(incomplete)
+
+
+def generators(incomplete: str) -> list[str]:
+    """What `trace synth` takes: generators without the word that stands before them elsewhere."""
+    return [text.removeprefix("synth:") for text in item("generators")(f"synth:{incomplete.removeprefix('synth:')}")]
 
 
 def names(incomplete: str) -> list[str]:
@@ -93,6 +106,12 @@ OF_FIELD: dict[str, Callable[[str], list[str]]] = {
     "drive": drives,
     "array": item("arrays"),
     "scheduler": item("schedulers"),
+    "metadata": words("nv", "media"),
+    "arrivals": words("trace", "closed", "pauses"),
+    "wrap": words("capacity", "prefilled"),
+    "address_space": words("overlap", "concat"),
+    "join": words("time", "chain", "bursts"),
+    "mechanics": words("full", "no-rotation", "instant"),
 }
 layers = item("layers")
 

@@ -24,6 +24,7 @@ app = typer.Typer(
 
 
 Name = o.DeviceName
+TIMINGS, METADATA, MODES = ("none", "model"), ("nv", "media"), ("data", "performance")
 
 
 def register(parent: typer.Typer) -> None:
@@ -72,20 +73,37 @@ def create(
     store: Annotated[
         str | None, typer.Option(help="'memory', a directory, or a block device; default: the state directory.")
     ] = None,
-    timing: Annotated[str, typer.Option(help="none: as fast as the host; model: as the drive would.")] = "none",
+    timing: Annotated[
+        str,
+        typer.Option(
+            help="none: as fast as the host; model: as the drive would.", autocompletion=complete.words(*TIMINGS)
+        ),
+    ] = "none",
     speed: Annotated[float, typer.Option(help="With --timing model: this many times faster.")] = 1.0,
     scheduler: Annotated[
-        str, typer.Option(help="With --timing model: who is served next, such as sptf,depth=32 (a SATA drive's queue).")
+        str,
+        typer.Option(
+            help="With --timing model: who is served next, such as sptf,depth=32 (a SATA drive's queue).",
+            autocompletion=complete.item("schedulers"),
+        ),
     ] = "fcfs",
     metadata: Annotated[
         str | None,
-        typer.Option(help="Where the layer's maps live: nv (free) or media (costed). Default: nv, or as in the state."),
+        typer.Option(
+            help="Where the layer's maps live: nv (free) or media (costed). Default: nv, or as in the state.",
+            autocompletion=complete.words(*METADATA),
+        ),
     ] = None,
     seed: Annotated[
         int | None,
         typer.Option(min=0, max=2**64 - 1, help="Seed of whatever the layer draws. Default: 0; of a state 1."),
     ] = None,
-    mode: Annotated[str, typer.Option(help="What destroyed blocks read as: data or performance (garbage).")] = "data",
+    mode: Annotated[
+        str,
+        typer.Option(
+            help="What destroyed blocks read as: data or performance (garbage).", autocompletion=complete.words(*MODES)
+        ),
+    ] = "data",
     errors: Annotated[bool, typer.Option("--errors", help="Reading destroyed blocks is an I/O error.")] = False,
     block: Annotated[int, typer.Option(help="Smallest transfer: 512 or 4096.")] = 512,
     listen: Annotated[
@@ -112,18 +130,18 @@ def create(
     if not 0 < speed <= 1e6:
         raise InputError(f"--speed {speed:g} is not accepted: above 0, up to 1000000")
     if metadata is not None:
-        devices.choice("--metadata", metadata, ("nv", "media"))
+        devices.choice("--metadata", metadata, METADATA)
     array, layer = _unstacked(stack, array, layer)
     config = {
         "name": name,
         "size": None if medium_size is None else o.size("--medium-size", medium_size),
         "host_size": host,
-        "timing": devices.choice("--timing", timing, ("none", "model")),
+        "timing": devices.choice("--timing", timing, TIMINGS),
         "speed": speed,
         "scheduler": scheduler,
         "metadata": "nv",
         "seed": 0,
-        "mode": devices.choice("--mode", mode, ("data", "performance")),
+        "mode": devices.choice("--mode", mode, MODES),
         "errors": errors,
         "block": block,
         "record": None if record is None else str(record.absolute()),

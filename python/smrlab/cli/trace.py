@@ -12,7 +12,7 @@ from typer.core import TyperCommand
 from ..errors import InputError
 from ..text import counted
 from ..trace_info import COLUMNS
-from . import console
+from . import complete, console
 from . import options as o
 
 app = typer.Typer(help="Look at traces, convert, make, mix and cut them.", no_args_is_help=True)
@@ -37,9 +37,12 @@ def _plain(text: Any) -> Any:
 
 
 _HELP = "PATH[:FORMAT[,k=v...]], a directory, a pattern of names, '-' or synth:NAME[,k=v...]."
-TraceArgument = Annotated[str, typer.Argument(help=_HELP, metavar="T", callback=_plain)]
+TraceArgument = Annotated[str, typer.Argument(help=_HELP, metavar="T", callback=_plain, autocompletion=complete.traces)]
 TracesArgument = Annotated[
-    list[str], typer.Argument(help=_HELP + " Several are merged by time.", metavar="T...", callback=_plain)
+    list[str],
+    typer.Argument(
+        help=_HELP + " Several are merged by time.", metavar="T...", callback=_plain, autocompletion=complete.traces
+    ),
 ]
 OutArgument = Annotated[Path, typer.Option("--out", "-o", help="The Parquet file to write.", metavar="FILE")]
 
@@ -118,7 +121,12 @@ def convert(traces: TracesArgument, out: OutArgument, **fields: Any) -> None:
 @o.with_fields("seed")
 def synth(
     generator: Annotated[
-        str, typer.Argument(help="NAME[,k=v...]; 'smrlab list generators' names them.", metavar="NAME")
+        str,
+        typer.Argument(
+            help="NAME[,k=v...]; 'smrlab list generators' names them.",
+            metavar="NAME",
+            autocompletion=complete.generators,
+        ),
     ],
     out: OutArgument,
     **fields: Any,
@@ -193,7 +201,10 @@ def head(
 )
 @o.with_fields("address_space", "seed")
 def interleave(
-    traces: Annotated[list[str], typer.Argument(help="At least two traces.", metavar="T...", callback=_plain)],
+    traces: Annotated[
+        list[str],
+        typer.Argument(help="At least two traces.", metavar="T...", callback=_plain, autocompletion=complete.traces),
+    ],
     out: OutArgument,
     burst: Annotated[int, typer.Option(min=1, help="Requests in a burst.", metavar="N")] = 1,
     by_time: Annotated[bool, typer.Option(help="Merge by arrival instead of in bursts.")] = False,
