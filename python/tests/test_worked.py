@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from smrlab import InputError, Trace, api, outdir, payload, results, summary
-from smrlab.cli import console, device, finish, zones
+from smrlab.cli import console, finish, kept, zones
 from smrlab.plots import outside
 from smrlab.sweeps import estimate, halving, plan, quantity, samples, status
 from smrlab.sweeps.grid import Point
@@ -266,8 +266,8 @@ def test_a_replay_names_what_is_not_usual() -> None:
     }
     served = SimpleNamespace(config=lambda: config, ask=lambda _: {"engine": {"drive": "y.toml"}})
     command = "smrlab run --trace '/t/a b.csv' --drive y.toml --layer rmw --metadata pm --seed 0"
-    assert device._recorded(cast("Any", served)) == ("/t/a b.csv", command)
-    assert device._recorded(cast("Any", SimpleNamespace(config=dict))) is None
+    assert kept.recorded(cast("Any", served)) == ("/t/a b.csv", command)
+    assert kept.recorded(cast("Any", SimpleNamespace(config=dict))) is None
 
 
 def test_runs_of_one_layer_have_numbers() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shlex
 import time
 from pathlib import Path
 from typing import Annotated, Any
@@ -349,29 +348,10 @@ Force = Annotated[bool, typer.Option("--force", help="Close the connections of c
 def stop(name: Name, force: Force = False) -> None:
     """Stop."""
     device = Device.named(name)
-    recorded = _recorded(device) if device.running() else None
+    recorded = kept.recorded(device) if device.running() else None
     device.stop(force=force, say=console.note)
-    if recorded and Path(recorded[0]).is_file():
-        console.note(f"what its clients did is in {recorded[0]}; replay it: {recorded[1]}")
-    elif recorded:
-        why = [e["text"] for e in device.last_events() if e["text"].startswith("recording: ")]
-        if not why or "the trace is empty" in why[-1]:
-            why = ["its clients sent no request since it was started"]
-        console.note(f"there is no recording in {recorded[0]}: {why[-1].removeprefix('recording: ')}")
-
-
-def _recorded(device: Device) -> tuple[str, str] | None:
-    """The file in which a server records what clients do, and the command that simulates it."""
-    config = device.config()
-    if not config.get("record"):
-        return None
-    drive = device.ask("info").get("engine", {}).get("drive", config["drive"])
-    words = ["smrlab", "run", "--trace", config["record"], "--drive", drive]
-    usual = {"layer": None, "array": None, "scheduler": "fcfs", "metadata": "nv", "from_state": None, "seed": 1}
-    for key, left_out in usual.items():
-        if config.get(key) not in (None, left_out):
-            words += [f"--{key.replace('_', '-')}", str(config[key])]
-    return config["record"], shlex.join(words)
+    if recorded:
+        console.note(kept.told(device, *recorded))
 
 
 app.command("fail", help="A disk of an array dies.")(disks.fail)

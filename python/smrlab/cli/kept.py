@@ -1,7 +1,8 @@
-"""What is kept of a device as it is now: its state as a file, its store under a label."""
+"""What is kept of a device: its state as a file, its store under a label, what its clients did."""
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -25,3 +26,27 @@ def snapshot(name: o.DeviceName, label: Annotated[str, typer.Argument(help="The 
     with console.bar(f"{name}@{label}") as bar:
         path = Device.named(name).snapshot(label, bar)
     console.note(f"{name}@{label}: {path}")
+
+
+def recorded(device: Device) -> tuple[str, str] | None:
+    """The file in which a server records what clients do, and the command that simulates it."""
+    config = device.config()
+    if not config.get("record"):
+        return None
+    drive = device.ask("info").get("engine", {}).get("drive", config["drive"])
+    words = ["smrlab", "run", "--trace", config["record"], "--drive", drive]
+    usual = {"layer": None, "array": None, "scheduler": "fcfs", "metadata": "nv", "from_state": None, "seed": 1}
+    for key, left_out in usual.items():
+        if config.get(key) not in (None, left_out):
+            words += [f"--{key.replace('_', '-')}", str(config[key])]
+    return config["record"], shlex.join(words)
+
+
+def told(device: Device, record: str, command: str) -> str:
+    """Where what clients did is, and the command that simulates it; or why it is nowhere."""
+    if Path(record).is_file():
+        return f"what its clients did is in {record}; replay it: {command}"
+    why = [e["text"] for e in device.last_events() if e["text"].startswith("recording: ")]
+    if not why or "the trace is empty" in why[-1]:
+        why = ["its clients sent no request since it was started"]
+    return f"there is no recording in {record}: {why[-1].removeprefix('recording: ')}"
