@@ -45,8 +45,19 @@ def make_spec(trace: Source | Sequence[Source] | None, options: Mapping[str, Any
                 )
         spec |= t.fields
         spec["trace"] = [*spec.get("trace", []), *t.sources]
-    texts = {key: os.fspath(v) if isinstance(v, os.PathLike) else v for key, v in options.items()}
-    return spec | {key: value for key, value in texts.items() if value is not None}
+    return spec | {key: _plain(key, value) for key, value in options.items() if value is not None}
+
+
+def _plain(key: str, value: Any) -> Any:
+    """A value as a specification has it: paths are texts, NumPy's numbers are numbers."""
+    plain = os.fspath(value) if isinstance(value, os.PathLike) else value
+    try:
+        if hasattr(plain, "item"):
+            plain = plain.item()
+        json.dumps(plain, allow_nan=False)
+    except (TypeError, ValueError):
+        raise InputError(f"{key}: {value!r} is not accepted: a text, a number, true or false") from None
+    return plain
 
 
 def trace_list(given: Source | Sequence[Source] | None) -> list[Trace]:

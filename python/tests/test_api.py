@@ -8,6 +8,7 @@ import pytest
 from commands import TINY
 
 import smrlab
+from smrlab import InputError
 
 
 def test_results_are_attributes_and_arrow_tables() -> None:
@@ -109,3 +110,16 @@ def test_results_print_as_tables_at_a_prompt_and_in_a_notebook() -> None:
     both = smrlab.compare(trace, drive="modern-7200", layers=["cmr", "rmw"])
     assert [line.split()[0] for line in repr(both).splitlines()[2:]] == ["cmr", "rmw"]
     assert both._repr_html_().count("<tr>") == 3
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), {1, 2}, object(), b"2", [1, float("nan")]], ids=repr)
+def test_a_value_that_no_specification_has_is_told_with_its_field(value: object) -> None:
+    for go in (smrlab.run, lambda *a, **k: smrlab.compare(*a, layers=["cmr"], **k)):
+        with pytest.raises(InputError, match=r"^scale_time: .* is not accepted: a text, a number, true or false$"):
+            go(TINY, drive="tiny", scale_time=value)
+
+
+def test_numbers_of_numpy_are_numbers() -> None:
+    numpy = pytest.importorskip("numpy")
+    result = smrlab.run(TINY, drive="modern-7200", limit=numpy.int64(7), scale_time=numpy.float32(2))
+    assert (result.doc["spec"]["limit"], result.doc["spec"]["scale_time"]) == (7, 2)
