@@ -106,6 +106,7 @@ class Device(Server):
         check_tls(listen, tls)
         listen = anywhere(listen)
         recording.refuse(config.get("record"))
+        _check_own_recording(config.get("record"))
         config["store"] = device._store(store)
         unmade = Unmade(Path(config["store"]["directory"])) if store and "directory" in config["store"] else None
         config["control"] = str(device.path / "control.sock")
@@ -297,6 +298,16 @@ class Device(Server):
             if served:
                 self.start()
         return target
+
+
+def _check_own_recording(record: str | None) -> None:
+    """Refuses the file into which another device records: of two that end in one file the last would be left."""
+    for other in every() if record else ():
+        theirs = None
+        with contextlib.suppress(InputError):
+            theirs = other.config().get("record")
+        if record and theirs and Path(theirs).resolve() == Path(record).resolve():
+            raise InputError(f"--record {record}: {other.name} records there: name another file")
 
 
 def clone(source: str, name: str, progress: Progress | None = None) -> Device:

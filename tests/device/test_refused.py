@@ -168,6 +168,16 @@ def test_a_recording_of_nothing_says_that_there_is_none(make: Make, tmp_path: Pa
     assert said.startswith(f"what its clients did is in {file}; replay it: ") if asked else said == wanted
 
 
+def test_two_devices_do_not_record_into_one_file(make: Make, tmp_path: Path) -> None:
+    """The last that was stopped would have written over what the other had recorded."""
+    (tmp_path / "link").symlink_to(tmp_path)
+    make("first", layer="cmr", record=str(tmp_path / "t.parquet"))
+    make("other", layer="cmr", record=str(tmp_path / "u.parquet"))
+    with pytest.raises(InputError, match=r"--record .*t\.parquet: first records there: name another file"):
+        make("second", layer="cmr", record=str(tmp_path / "link" / "t.parquet"))
+    assert [d.name for d in devices.every()] == ["first", "other"]
+
+
 def test_a_recording_that_could_not_be_kept_says_why(make: Make, tmp_path: Path) -> None:
     folder = tmp_path / "there"
     folder.mkdir()
