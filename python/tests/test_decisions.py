@@ -24,6 +24,7 @@ from smrlab.plots import figures as drawn
 from smrlab.simulation import Ran
 from smrlab.sweeps import run as running
 from smrlab.sweeps import summary, task
+from smrlab.sweeps.identity import fingerprint
 from smrlab.sweeps.inputs import PREFILLS, STATES, Prefill
 from smrlab.sweeps.run import Outcome, Plan, run_points
 from smrlab.sweeps.store import Store
@@ -394,6 +395,8 @@ def test_a_prefill_is_made_once_and_taken_from_the_store_as_a_whole(
         (first / "b").write_bytes(b"12345")
         (first / "a").write_bytes(b"123")
 
+    # Asked before: it is what runs say, and is kept for all tests that follow.
+    fingerprint()
     monkeypatch.setattr(_core, "run", run)
     prefill = Prefill("k", "{}", Store(tmp_path / "store"))
     assert prefill._make(first) == {"files": ["a", "b"], "moved": 0}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -18,6 +19,7 @@ from smrlab import (
 )
 from smrlab.errors import InputError, Interrupted, MissingError
 from smrlab.executors import Failed, Piece
+from smrlab.executors.contract import Running
 from smrlab.executors.local import LocalPool
 from smrlab.executors.memory import Room
 from smrlab.papers import claims, figures, page, record
@@ -59,6 +61,27 @@ def test_some_runs_of_each_part_of_a_large_study_say_what_runs_take(monkeypatch:
 
 def task(address: str, store: Store) -> Task:
     return Task(address, f"n={address}", {"layer": "rmw"}, store, "owner", asker="me")
+
+
+def test_what_has_ended_is_not_under_way(tmp_path: Path) -> None:
+    """Who follows a study sees what is under way by its name, as far as it is, and nothing of it behind the end."""
+    store, seen = Store(tmp_path), list[Progress]()
+    tasks = {a: task(a, store) for a in "ab"}
+
+    def run(pieces: Sequence[Any], each: Callable[[int, Any], None], tick: Callable[[Sequence[Running]], None]) -> bool:
+        assert len(pieces) == 2
+        tick([Running(0, 0.25), Running(1, 0.5)])
+        each(0, Told("a", {"iops": 1.0}, asker="me"))
+        tick([Running(1, 0.75)])
+        each(1, Told("b", {"iops": 1.0}, asker="me"))
+        return False
+
+    plan = Plan([(Point({}, {}), a) for a in tasks], tasks)
+    study = running._Study(plan, store, cast("Any", SimpleNamespace(run=run)), seen.append)
+    assert study._pass(list(tasks.values())) is False
+    told = [p.running for p in seen]
+    assert [t for t in told if t][:2] == [[("n=a", 0.25), ("n=b", 0.5)], [("n=b", 0.75)]]
+    assert (seen[-1].running, seen[-1].done, seen[-1].left_s) == ([], 2, 0.0)
 
 
 def test_ends_of_runs_are_counted_by_who_did_them(tmp_path: Path) -> None:
@@ -315,6 +338,26 @@ def test_runs_that_fill_the_memory_exactly_go_together(monkeypatch: pytest.Monke
         pass
     assert waited == [False, True, False, False, True, False]
     assert room._taken == 0
+
+
+def test_all_that_fit_go_when_room_is_made() -> None:
+    """Two that waited for one go together: the second does not wait until the first is done."""
+    room, together = Room(), threading.Barrier(2)
+
+    def go() -> None:
+        with room.taken(5, 10):
+            together.wait(10)
+
+    threads = [threading.Thread(target=go) for _ in range(2)]
+    with room.taken(10, 10):
+        for thread in threads:
+            thread.start()
+        end = time.monotonic() + 10
+        while len(room._changed._waiters) < 2 and time.monotonic() < end:  # type: ignore[attr-defined]
+            time.sleep(0.001)
+    for thread in threads:
+        thread.join()
+    assert (together.broken, room._taken) == (False, 0)
 
 
 def test_pieces_that_have_not_begun_when_it_is_stopped_are_not_done() -> None:

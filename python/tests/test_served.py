@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from commands import Invoke
 
-from smrlab import attached, devices, listening, mounts, recording, stores
+from smrlab import attached, devices, listening, mounts, recording, server, stores
 from smrlab.devices import Device
 from smrlab.errors import InputError, MissingError
 
@@ -286,3 +286,25 @@ def test_a_store_is_copied_wholly_or_not_at_all(tmp_path: Path) -> None:
     with pytest.raises(MissingError, match=r"copying .*/none: .*No such file"):
         stores.copy_store(tmp_path / "none", tmp_path / "c")
     assert sorted(p.name for p in tmp_path.iterdir()) == ["a", "b"]
+
+
+def test_what_serves_devices_is_found_where_it_was_built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The one that is named, or the package's own, or that of a release: in the folder cargo was given or beside us."""
+    name = "libsmrlab_nbdkit.so"
+    package, beside, cargo = tmp_path / "python/smrlab", tmp_path / "target/release", tmp_path / "builds/release"
+    for folder in (package, beside, cargo):
+        folder.mkdir(parents=True)
+        (folder / name).touch()
+    monkeypatch.setattr(server, "__file__", str(package / "server.py"))
+    monkeypatch.delenv("SMRLAB_NBDKIT_PLUGIN", raising=False)
+    monkeypatch.setenv("CARGO_TARGET_DIR", str(cargo.parent))
+    assert server.plugin() == package / name
+    (package / name).unlink()
+    assert server.plugin() == cargo / name
+    monkeypatch.delenv("CARGO_TARGET_DIR")
+    assert server.plugin() == beside / name
+    (beside / name).unlink()
+    with pytest.raises(MissingError, match="make setup"):
+        server.plugin()
+    monkeypatch.setenv("SMRLAB_NBDKIT_PLUGIN", str(cargo / name))
+    assert server.plugin() == cargo / name

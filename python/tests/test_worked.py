@@ -48,7 +48,7 @@ def test_a_zone_is_as_full_as_its_pointer_says() -> None:
     assert [zones.cell(zone(mark, 0, None)) for mark in marks] == ["·", "█", "r", "x", "c"]
     closed = [zone("closed", 700, 800), zone("closed", 1400, 1450)]
     rows = zones.alike([zone("not-write-pointer", 0, None), *closed, zone("full", 2100, 2800)])
-    assert [(a, b, n) for a, b, _, n in rows] == [(0, 0, 0), (1, 2, 150), (3, 3, 700)]
+    assert [(a, b, z["start"], n) for a, b, z, n in rows] == [(0, 0, 0, 0), (1, 2, 700, 150), (3, 3, 2100, 700)]
 
 
 def test_rounds_and_the_better_half_of_a_halving(monkeypatch: pytest.MonkeyPatch) -> None:
