@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import socket
@@ -92,6 +93,8 @@ def _bind(said: str, remedy: str, family: int, at: Any) -> None:
             if family != socket.AF_UNIX:
                 tried.listen()
         except OSError as e:
+            if e.errno == errno.EACCES and family != socket.AF_UNIX:
+                remedy = "ports below 1024 are root's: name another port"
             raise InputError(f"{said}: {(e.strerror or str(e)).lower()}; {remedy}") from None
 
 

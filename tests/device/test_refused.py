@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import socket
 import sys
 from pathlib import Path
@@ -10,7 +11,7 @@ import pytest
 from nbdclient import READ, Client
 from served import Make, need, run
 
-from smrlab import devices
+from smrlab import devices, listening
 from smrlab.devices import Device
 from smrlab.errors import InputError
 
@@ -47,6 +48,18 @@ def test_addresses_that_cannot_be_had(make: Make, tmp_path: Path) -> None:
         device._write(device.config(), {"listen": f"tcp:{at}", "tls": {}})
         with pytest.raises(InputError, match="already in use; stop what listens there"):
             device.start()
+
+
+def test_a_port_of_roots_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Refused(socket.socket):
+        def bind(self, _: object) -> None:
+            raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(listening.socket, "socket", Refused)
+    with pytest.raises(
+        InputError, match=r"^--listen tcp:127\.0\.0\.1:80: permission denied; ports below 1024 are root's"
+    ):
+        listening.check_free("tcp:127.0.0.1:80", Path("unused"))
 
 
 def test_a_server_takes_one_address_of_several(make: Make) -> None:
