@@ -196,3 +196,22 @@ fn both_sides_at_once_and_wide_reaches_are_refused() {
     let e = Interference::Physical(p).check("interference").unwrap_err().to_string();
     assert!(e.contains("one side only") && e.contains("interference.phi_cw"), "{e}");
 }
+
+/// What a profile may say at most, and what it says one further: a quarter of a revolution to either side, shingles over 1024 tracks, blocks of 2^32.
+#[test]
+fn profiles_go_as_far_as_they_may_and_no_further() {
+    let plain = PhysicalProfile { s_id: 1, s_od: 1, phi_cw: 0, phi_ccw: 0, wave: 0 };
+    let accepted = |p: PhysicalProfile| Interference::Physical(p).check("x").is_ok();
+    let quarter = REVOLUTION / 4;
+    for (phi, fits) in [(quarter - 1, true), (quarter, true), (quarter + 1, false)] {
+        let both = [PhysicalProfile { phi_cw: phi, ..plain }, PhysicalProfile { phi_ccw: phi, ..plain }];
+        assert_eq!(both.map(accepted), [fits; 2], "{phi} of {quarter}");
+    }
+    for (tracks, fits) in [(0, false), (1, true), (1024, true), (1025, false)] {
+        let both = [PhysicalProfile { s_id: tracks, ..plain }, PhysicalProfile { s_od: tracks, ..plain }];
+        assert_eq!(both.map(accepted), [fits; 2], "{tracks} tracks");
+    }
+    for (reach, fits) in [(0, false), (1, true), (1 << 32, true), ((1 << 32) + 1, false)] {
+        assert_eq!(Interference::blocks(reach).check("x").is_ok(), fits, "{reach} blocks");
+    }
+}

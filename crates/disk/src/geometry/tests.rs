@@ -461,3 +461,39 @@ fn every_sector_of_the_longest_track_begins_at_its_angle() {
     let said = Geometry::new(of(MOST_SECTORS + 1)).unwrap_err().to_string();
     assert!(said.contains("sectors") && said.contains("16384"), "{said}");
 }
+
+/// Each number of a listed run up to its bound, and at it: a place of the drive, a sector for data, angles below a revolution, zones in order.
+#[test]
+fn listed_runs_lie_within_their_bounds() {
+    let zones = vec![ZoneSpec::plain(4, 9), ZoneSpec::plain(6, 7)];
+    let hybrid = GeometrySpec {
+        surfaces: 2,
+        layout: Layout::Hybrid { width: 2 },
+        ..GeometrySpec::single_surface(zones)
+    };
+    let listed = as_listed(&hybrid);
+    let told = |change: &dyn Fn(&mut RunSpec)| {
+        let mut spec = listed.clone();
+        change(&mut spec.runs[0]);
+        Geometry::new(spec).err().map(|e| e.to_string()).unwrap_or_default()
+    };
+    assert_eq!(told(&|_| ()), "");
+    let (place, data) =
+        ("a surface of the drive, cylinders of the zone's group", "a sector for data, angles below");
+    let changes: [(&dyn Fn(&mut RunSpec), &str); 10] = [
+        (&|r| r.spare_sectors = r.sectors - 1, ""),
+        (&|r| r.spare_sectors = r.sectors, data),
+        (&|r| r.sectors = 0, data),
+        (&|r| r.start = REVOLUTION - 1, ""),
+        (&|r| r.start = REVOLUTION, data),
+        (&|r| r.step = REVOLUTION - 1, ""),
+        (&|r| r.step = REVOLUTION, data),
+        (&|r| r.surface = 2, place),
+        (&|r| r.to = 2, place),
+        (&|r| r.zone = 1, "zones in ascending order"),
+    ];
+    for (i, (change, said)) in changes.into_iter().enumerate() {
+        let e = told(change);
+        assert!(e.is_empty() == said.is_empty() && e.contains(said), "change {i}: {e}");
+    }
+}

@@ -155,3 +155,17 @@ fn numbers_that_no_drive_has_are_refused() {
         SPECS.replace("after write = 0.3", "after write = 1e300") + "Data preparation overhead = 1e300\n}";
     assert!(import_all(&model(0, "3", ""), "", PARV, &specs.replacen("\n}\nData", ",\n Data", 1)).is_err());
 }
+
+/// 32 blocks and lists may be in each other, and not one more, however many stand behind each other.
+#[test]
+fn what_is_in_each_other_has_a_bound() {
+    let nested = |block: &str, lists: usize| {
+        let text = format!("{block} {{ a = {}{}, b = [ 1 ] }}", "[ ".repeat(lists), "] ".repeat(lists));
+        crate::import::params::parse("n", &|_| Ok(text.clone())).map(|blocks| blocks.len())
+    };
+    assert_eq!(nested("k n", 31), Ok(1));
+    let e = nested("k n", 32).unwrap_err();
+    assert!(e.starts_with("n: line 1") && e.contains("more than 32 blocks and lists in each other"), "{e}");
+    let beside = "k n { a = [ 1 ] }\n".repeat(40);
+    assert_eq!(crate::import::params::parse("n", &|_| Ok(beside.clone())).map(|b| b.len()), Ok(40));
+}

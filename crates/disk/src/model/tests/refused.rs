@@ -1,6 +1,7 @@
 //! What no drive may say, and that it is told by field.
 
 use super::*;
+use crate::geometry::Slip;
 
 #[test]
 fn what_is_wrong_is_said_with_the_remedy() {
@@ -217,4 +218,54 @@ fn bounds_of_a_drive_are_accepted_and_no_more() {
         let drive = DriveModel::new(DriveSpec { geometry, ..tiny.spec().clone() }, Vec::new()).unwrap();
         assert_eq!(drive.mean_track(), Blocks(mean));
     }
+}
+
+/// Each place that is slipped may cost a way of its own, which takes at most as long as the longest there is: so many of them have the same bound,
+/// whatever takes the second.
+#[test]
+fn a_way_is_as_long_as_whatever_takes_longest() {
+    let tiny = DriveModel::from_toml(DRIVES[3].toml).unwrap();
+    let (none, half, second) = (SimTime::ZERO, SimTime::from_ms(500), SimTime::from_ms(1000));
+    let slow: [(&str, &dyn Fn(&mut MechanicsSpec)); 6] = [
+        ("reads", &|m| m.read_seek = SeekCurve::Constant(second)),
+        ("writes", &|m| m.write_seek = SeekCurve::Constant(second)),
+        ("settling", &|m| m.write_settle = second),
+        ("a seek and settling", &|m| (m.write_seek, m.write_settle) = (SeekCurve::Constant(half), half)),
+        ("switches", &|m| m.head_switch = second),
+        ("switches of writes", &|m| m.write_head_switch = Some(second)),
+    ];
+    for (what, change) in slow {
+        for (slips, fits) in [(75_000, true), (90_000, false)] {
+            let mut spec = tiny.spec().clone();
+            (spec.geometry.layout, spec.geometry.zones) =
+                (Layout::Cylinder { alternate: false }, vec![ZoneSpec::plain(100, 3000)]);
+            spec.geometry.slips = (0..slips).map(|i| Slip { zone: 0, first: 3 * i, blocks: 1 }).collect();
+            let m = &mut spec.mechanics;
+            (m.rpm, m.head_switch, m.write_head_switch, m.write_settle) = (100_000, none, None, none);
+            (m.read_seek, m.write_seek) = (SeekCurve::Constant(none), SeekCurve::Constant(none));
+            change(m);
+            let told = DriveModel::new(spec, Vec::new()).err().map(|e| e.to_string()).unwrap_or_default();
+            let said = if fits { "" } else { "mechanics.rpm: a pass over the whole medium takes" };
+            assert!(told.is_empty() == fits && told.contains(said), "{what}, {slips} slips: {told}");
+        }
+    }
+}
+
+/// A list that is not there is told once, and not as one that is wrong, too.
+#[test]
+fn a_list_that_is_missing_is_one_fault() {
+    let (before, behind) = DRIVES[3].toml.split_once("[mechanics.read_seek]\n").unwrap();
+    let behind = &behind[behind.find("\n[").unwrap_or(behind.len())..];
+    let with = |curve: &str| {
+        let e = DriveModel::from_toml(&format!("{before}[mechanics.read_seek]\n{curve}{behind}"));
+        e.map(drop).map_err(|e| e.to_string())
+    };
+    assert_eq!(with("curve = \"table\"\nlist = [[1, 100], [9, 900]]\n"), Ok(()));
+    let told = with("curve = \"table\"\n").unwrap_err();
+    assert!(told.starts_with("mechanics.read_seek.list: missing: ") && !told.contains('\n'), "{told}");
+    let told = with("curve = \"directed\"\n[mechanics.read_seek.rising]\n[mechanics.read_seek.falling]\n")
+        .unwrap_err();
+    let lines: Vec<_> = told.lines().map(|l| l.split_once(": missing").map(|(field, _)| field)).collect();
+    let wanted = ["rising", "falling"].map(|way| format!("mechanics.read_seek.{way}.list"));
+    assert_eq!(lines, wanted.iter().map(|field| Some(&field[..])).collect::<Vec<_>>(), "{told}");
 }

@@ -373,3 +373,34 @@ fn any_drive_is_read_as_it_is_written() {
         assert_eq!(again.spec(), drive.spec(), "{text}");
     }
 }
+
+/// Each text of a file without a letter is refused by its name, and by nothing else.
+#[test]
+fn an_empty_text_is_refused_wherever_it_stands() {
+    let whole = text(&rich());
+    let (mut table, mut texts) = ("", 0);
+    for (n, line) in whole.lines().enumerate() {
+        if let Some(name) = line.strip_prefix('[').and_then(|l| l.strip_suffix(']')) {
+            table = name;
+        }
+        let Some((key, value)) = line.split_once(" = ") else { continue };
+        let place = if table.is_empty() { key.to_owned() } else { format!("{table}.{key}") };
+        // A text by itself, or those within a number: its unit, of what kind it is, and where it is from.
+        let parts: Vec<&str> = value.split('"').collect();
+        for i in (1..parts.len()).step_by(2) {
+            let name = parts[i - 1].trim_end_matches(" = ").rsplit([' ', '{']).next().unwrap_or_default();
+            let mut emptied = parts.clone();
+            emptied[i] = "";
+            let instead = format!("{key} = {}", emptied.join("\""));
+            let lines: Vec<&str> =
+                whole.lines().enumerate().map(|(at, l)| if at == n { &instead[..] } else { l }).collect();
+            let changed = lines.join("\n");
+            let told = DriveModel::from_toml(&changed).unwrap_err().to_string();
+            let field = if i == 1 && parts[0].is_empty() { place.clone() } else { format!("{place}.{name}") };
+            let said = format!("{field}: \"\" is not accepted: a text that is not empty");
+            assert!(told.lines().any(|l| l == said), "{said}\n{told}");
+            texts += 1;
+        }
+    }
+    assert!(texts > 60, "{texts}");
+}
