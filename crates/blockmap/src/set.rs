@@ -186,9 +186,9 @@ impl BlockSet {
     pub fn runs_in(&self, range: Range<u64>) -> impl Iterator<Item = Range<u64>> + '_ {
         let (mut look, mut at) = (self.look(), range.start);
         std::iter::from_fn(move || {
-            let start = look.find(at..range.end, true);
-            at = look.find(start..range.end, false);
-            (start < range.end).then_some(start..at)
+            let run = look.first_run(at..range.end)?;
+            at = run.end;
+            Some(run)
         })
     }
 
@@ -222,7 +222,7 @@ impl BlockSet {
 /// A look at a set that goes on upwards: a unit in which one run of blocks ends and another begins is searched for once.
 pub struct Look<'a> {
     tree: &'a UnitTree<u8>,
-    /// Units that were found last, and what each of them has.
+    /// The blocks of the units that were found last, and what each of these has.
     known: Range<u64>,
     value: u8,
 }
@@ -240,20 +240,32 @@ impl Look<'_> {
         self.find(range.clone(), false) >= range.end
     }
 
+    /// The first of the maximal runs of blocks in the set that lie in `range`, cut at its ends.
+    #[inline]
+    pub fn first_run(&mut self, range: Range<u64>) -> Option<Range<u64>> {
+        let start = self.find(range.clone(), true);
+        let end = self.find(start..range.end, false);
+        (start < range.end).then_some(start..end)
+    }
+
     /// As [`BlockSet::find`].
     fn find(&mut self, range: Range<u64>, wanted: bool) -> u64 {
-        let mut unit = range.start / UNIT_BLOCKS;
-        while range.start < range.end && unit * UNIT_BLOCKS < range.end {
-            if !self.known.contains(&unit) {
+        let mut at = range.start;
+        while at < range.end {
+            let unit = at / UNIT_BLOCKS;
+            if !self.known.contains(&at) {
                 let (end, value) = self.tree.piece(unit, range.end.div_ceil(UNIT_BLOCKS));
-                (self.known, self.value) = (unit..end, value);
+                (self.known, self.value) = (unit * UNIT_BLOCKS..end.saturating_mul(UNIT_BLOCKS), value);
             }
-            let bits = if wanted { self.value } else { !self.value };
-            let inside = bits & mask(unit, &range);
-            if inside != 0 {
-                return unit * UNIT_BLOCKS + u64::from(inside.trailing_zeros());
-            }
-            unit = if bits == 0 { self.known.end.min(range.end) } else { unit + 1 };
+            // Mostly units have all of their blocks or none.
+            at = match if wanted { self.value } else { !self.value } {
+                u8::MAX => return at,
+                0 => self.known.end,
+                bits => match bits & mask(unit, &(at..range.end)) {
+                    0 => (unit + 1) * UNIT_BLOCKS,
+                    inside => return unit * UNIT_BLOCKS + u64::from(inside.trailing_zeros()),
+                },
+            };
         }
         range.end
     }

@@ -99,6 +99,14 @@ proptest! {
             prop_assert_eq!(set.next_unset(at), next.filter(|r| r.start <= at).map_or(at, |r| r.end));
             prop_assert_eq!(set.contains(at), model[step.start as usize]);
         }
+        // One look, at whatever comes next.
+        let mut look = set.look();
+        for range in steps.iter().flat_map(|step| step.ranges(BLOCKS)) {
+            let at = BASE + range.start..BASE + range.end;
+            let first = runs.get(runs.partition_point(|r| r.end <= at.start)).filter(|r| r.start < at.end);
+            prop_assert_eq!(look.contains_all(at.clone()), first.is_some_and(|r| r.start <= at.start && r.end >= at.end));
+            prop_assert_eq!(look.first_run(at.clone()), first.map(|r| r.start.max(at.start)..r.end.min(at.end)));
+        }
         set.remove(BASE..BASE + BLOCKS);
         prop_assert!(set.is_empty() && set.runs().next().is_none());
     }

@@ -13,9 +13,9 @@ use layout::{Chunk, Column};
 
 use crate::parts::live::Live;
 use crate::parts::split::ReadRuns;
-use crate::parts::update::{Journal, Update};
+use crate::parts::update::{Journal, Update, advanced};
 use crate::{Cause, Dir, Endpoint, Facts, HostRequest, OpId, Plan, Records, Refusal, Sink, TranslationLayer};
-use smrlab_blockmap::{Look, UNIT_BLOCKS};
+use smrlab_blockmap::{BlockSet, Look, UNIT_BLOCKS};
 use smrlab_units::{Blocks, HostOp, Lba, Pba, SimTime};
 use std::ops::Range;
 
@@ -38,47 +38,125 @@ struct SegmentPart {
     host: u64,
 }
 
-/// A chunk whose place is known.
-struct Own {
-    number: u64,
-    place: Chunk,
-}
-
-impl Own {
-    /// The first chunk of a part.
-    #[inline]
-    fn of(part: &SegmentPart, column: &Column<'_>, layout: &Layout) -> Self {
-        let number = layout.chunk_of(part.blocks.start);
-        Self { number, place: column.chunk(number) }
-    }
-
-    /// The place of this one or another.
-    #[inline]
-    fn or(&self, column: &Column<'_>, chunk_no: u64) -> Chunk {
-        if chunk_no == self.number { self.place } else { column.chunk(chunk_no) }
-    }
-}
-
-/// A run of blocks of one chunk that an update reads, to write it again.
-#[derive(Clone, Copy, Debug)]
-struct Kept {
-    chunk: u64,
-    /// Offset in the chunk.
-    from: u64,
-    pba: Pba,
-    blocks: Blocks,
-    cause: Cause,
-}
-
-/// A piece of what is written.
+/// A piece of what is written to the chunks that a part of a request touches. They follow each other without a gap.
 #[derive(Clone, Debug)]
 struct Written {
     /// Offsets in the segment.
     blocks: Range<u64>,
-    /// What is put back was read here, by this operation; what the host writes was not.
-    at: Pba,
-    op: OpId,
-    of_host: bool,
+    /// Where its first block comes from.
+    source: Endpoint,
+}
+
+/// What a write of a part of a request finds in its segment.
+struct Found<'a> {
+    layout: &'a Layout,
+    rewrite: Rewrite,
+    part: &'a SegmentPart,
+    column: Column<'a>,
+    /// The first and the last chunk of the part, and where the first one lies.
+    first: u64,
+    last: u64,
+    place: Chunk,
+    live: Look<'a>,
+}
+
+impl<'a> Found<'a> {
+    #[inline]
+    fn new(layout: &'a Layout, rewrite: Rewrite, live: &'a BlockSet, part: &'a SegmentPart) -> Self {
+        let column = layout.column(part.segment);
+        let (first, last) = (layout.chunk_of(part.blocks.start), layout.chunk_of(part.blocks.end - 1));
+        let place = column.chunk(first);
+        Self { layout, rewrite, part, column, first, last, place, live: live.look() }
+    }
+
+    #[inline]
+    fn place(&self, chunk_no: u64) -> Chunk {
+        if chunk_no == self.first { self.place } else { self.column.chunk(chunk_no) }
+    }
+
+    /// Whether any of these blocks of a chunk holds data.
+    #[inline]
+    fn holds(&mut self, chunk_no: u64, within: &Range<u64>) -> bool {
+        let start = self.part.segment * self.layout.segment_blocks() + chunk_no * self.layout.chunk;
+        !within.is_empty() && self.live.contains_any(start + within.start..start + within.end)
+    }
+
+    /// What is rewritten of each chunk behind the part; `None`: all of it.
+    #[inline]
+    fn arc(&self) -> Option<Range<u64>> {
+        let (base, Range { start, end }) = (self.first * self.layout.chunk, self.part.blocks.clone());
+        (self.rewrite == Rewrite::Arc && self.first == self.last).then(|| start - base..end - base)
+    }
+
+    /// Calls `each` with the runs of the chunks before and behind the part that are written with it, in the order in which they are read:
+    /// offset in the segment, first block, length. Answers whether all of the part itself is known to hold data; of long ones it is not:
+    /// to put them in makes the set smaller.
+    #[inline]
+    fn beside(&mut self, mut each: impl FnMut(u64, Pba, Blocks)) -> bool {
+        let (chunk, Range { start, end }) = (self.layout.chunk, self.part.blocks.clone());
+        let mut keep = |found: &mut Self, chunk_no: u64, within: Range<u64>| {
+            if found.holds(chunk_no, &within) {
+                let base = chunk_no * chunk;
+                found.place(chunk_no).runs(within, |from, pba, blocks| each(base + from, pba, blocks));
+            }
+        };
+        if self.rewrite == Rewrite::Chunks {
+            keep(self, self.first, 0..start - self.first * chunk);
+        }
+        let base = self.part.segment * self.layout.segment_blocks();
+        let known = end - start <= UNIT_BLOCKS && self.live.contains_all(base + start..base + end);
+        if self.arc().is_none() {
+            keep(self, self.last, end - self.last * chunk..chunk);
+        }
+        known
+    }
+
+    /// Calls `each` with the chunks behind those of the part that have to be put back, and with what of each.
+    #[inline]
+    fn behind(&mut self, mut each: impl FnMut(Chunk, Range<u64>)) {
+        let arc = self.arc().unwrap_or(0..self.layout.chunk);
+        // What is destroyed ends where as many chunks in a row hold nothing as the head reaches.
+        let mut gap = 0;
+        for chunk_no in self.last + 1..self.layout.length {
+            if self.holds(chunk_no, &arc) {
+                each(self.column.chunk(chunk_no), arc.clone());
+                gap = 0;
+            } else {
+                gap += 1;
+                if gap >= self.layout.reach {
+                    break;
+                }
+            }
+        }
+    }
+
+    /// Lists the writes of `pieces`, the part and what lies beside it, chunk by chunk in the order of their PBAs.
+    #[inline]
+    fn list(&self, pieces: &[Written], update: &mut Update) {
+        let (mut at, all) = (pieces[0].blocks.start, pieces[pieces.len() - 1].blocks.end);
+        while at < all {
+            let chunk_no = self.layout.chunk_of(at);
+            let base = chunk_no * self.layout.chunk;
+            let end = all.min(base + self.layout.chunk);
+            let (mut runs, mut count) = ([const { (Pba(0), 0..0) }; 2], 0);
+            self.place(chunk_no).runs(at - base..end - base, |from, pba, blocks| {
+                runs[count] = (pba, base + from..base + from + blocks.0);
+                count += 1;
+            });
+            // A chunk goes on, if anywhere, at the beginning of its track.
+            for (pba, run) in runs[..count].iter().rev() {
+                update.start(*pba);
+                for piece in pieces {
+                    let (lo, hi) = (piece.blocks.start.max(run.start), piece.blocks.end.min(run.end));
+                    if lo < hi {
+                        update
+                            .piece(Blocks(hi - lo), advanced(piece.source, Blocks(lo - piece.blocks.start)));
+                    }
+                }
+            }
+            at = end;
+        }
+    }
 }
 
 /// See the [module](self) and the registry's page.
@@ -89,7 +167,7 @@ pub struct Segments {
     /// LBAs that hold data. Blocks that do not may have been destroyed: they read as zeroes.
     live: Live,
     update: Update,
-    /// What the present update writes, in the order of offsets.
+    /// What the present update writes to the chunks of the part, in the order of offsets.
     pieces: Vec<Written>,
 }
 
@@ -115,53 +193,6 @@ impl Segments {
         })
     }
 
-    /// Calls `each` with the runs that a write of `part` has to read first, in the order in which they are read; `own` is the first
-    /// chunk of the part. Answers whether all of the part itself is known to hold data; of long ones it is not: to put them in makes the set
-    /// smaller.
-    fn kept(&self, part: &SegmentPart, column: &Column<'_>, own: &Own, mut each: impl FnMut(Kept)) -> bool {
-        let chunk = self.layout.chunk;
-        let (first, last) = (own.number, self.layout.chunk_of(part.blocks.end - 1));
-        let arc = match self.rewrite {
-            Rewrite::Arc if first == last => {
-                part.blocks.start - first * chunk..part.blocks.end - first * chunk
-            }
-            _ => 0..chunk,
-        };
-        let base = part.segment * self.layout.segment_blocks();
-        let live = &mut self.live.set().look();
-        let mut keep = |live: &mut Look<'_>, chunk_no: u64, within: Range<u64>, cause: Cause| {
-            let start = base + chunk_no * chunk;
-            let blocks = start + within.start..start + within.end;
-            let holds = !within.is_empty() && live.contains_any(blocks);
-            if holds {
-                own.or(column, chunk_no).runs(within, |from, pba, blocks| {
-                    each(Kept { chunk: chunk_no, from, pba, blocks, cause });
-                });
-            }
-            holds
-        };
-        if self.rewrite == Rewrite::Chunks {
-            keep(live, first, 0..part.blocks.start - first * chunk, Cause::Fill);
-        }
-        let itself = base + part.blocks.start..base + part.blocks.end;
-        let known = itself.end - itself.start <= UNIT_BLOCKS && live.contains_all(itself);
-        let behind = part.blocks.end - last * chunk;
-        keep(live, last, behind..arc.end.max(behind), Cause::Fill);
-        // What is destroyed ends where as many chunks in a row hold nothing as the head reaches.
-        let mut gap = 0;
-        for chunk_no in last + 1..self.layout.length {
-            if keep(live, chunk_no, arc.clone(), Cause::Clean) {
-                gap = 0;
-            } else {
-                gap += 1;
-                if gap >= self.layout.reach {
-                    break;
-                }
-            }
-        }
-        known
-    }
-
     fn write(&mut self, r: &HostRequest, plan: &mut Plan) {
         let mut extents = 0;
         for part in self.parts(r.lba, r.blocks) {
@@ -176,31 +207,32 @@ impl Segments {
     }
 
     fn write_part(&mut self, part: &SegmentPart, lba: u64, plan: &mut Plan) {
-        let chunk = self.layout.chunk;
         let first_op = plan.ops().len();
-        let column = self.layout.column(part.segment);
-        let own = Own::of(part, &column, &self.layout);
-        let mut pieces = std::mem::take(&mut self.pieces);
+        let (update, pieces) = (&mut self.update, &mut self.pieces);
+        let mut found = Found::new(&self.layout, self.rewrite, self.live.set(), part);
         pieces.clear();
         let mut relocated = Blocks::ZERO;
-        let of_host = || Written { blocks: part.blocks.clone(), at: Pba(0), op: OpId(0), of_host: true };
-        let mut has_host = false;
-        let known = self.kept(part, &column, &own, |k| {
-            let op = plan.read_staged(k.cause, k.pba, k.blocks);
-            let from = k.chunk * chunk + k.from;
-            if !has_host && from > part.blocks.start {
-                pieces.push(of_host());
-                has_host = true;
-            }
-            pieces.push(Written { blocks: from..from + k.blocks.0, at: k.pba, op, of_host: false });
-            relocated += k.blocks;
+        let known = found.beside(|from, pba, blocks| {
+            let source = Endpoint::Staged(plan.read_staged(Cause::Fill, pba, blocks), Blocks::ZERO);
+            pieces.push(Written { blocks: from..from + blocks.0, source });
+            relocated += blocks;
         });
-        if !has_host {
-            pieces.push(of_host());
-        }
-        self.update.begin(&self.journal, plan);
-        list(&mut self.update, &self.layout, (&column, &own), Blocks(part.host), &pieces);
-        self.pieces = pieces;
+        let of_host = Written { blocks: part.blocks.clone(), source: Endpoint::Host(Blocks(part.host)) };
+        pieces.insert(pieces.partition_point(|p| p.blocks.start < part.blocks.start), of_host);
+        update.begin(&self.journal, plan);
+        found.list(pieces, update);
+        found.behind(|place, within| {
+            let (mut runs, mut count) = ([(Pba(0), Blocks::ZERO, OpId(0)); 2], 0);
+            place.runs(within, |_, pba, blocks| {
+                runs[count] = (pba, blocks, plan.read_staged(Cause::Clean, pba, blocks));
+                count += 1;
+                relocated += blocks;
+            });
+            // As in `list`.
+            for &(pba, blocks, op) in runs[..count].iter().rev() {
+                update.start_with(pba, blocks, Endpoint::Staged(op, Blocks::ZERO));
+            }
+        });
         let (live, blocks) = (&mut self.live, part.blocks.end - part.blocks.start);
         self.update.emit(&mut self.journal, plan, |plan| {
             if !known {
@@ -246,64 +278,6 @@ impl Segments {
     }
 }
 
-/// Lists the writes of `pieces` (ascending in the segment) in the order of their PBAs; the host's begins there in its buffer.
-fn list(
-    update: &mut Update,
-    layout: &Layout,
-    (column, own): (&Column<'_>, &Own),
-    host: Blocks,
-    pieces: &[Written],
-) {
-    let chunk = layout.chunk;
-    let source = |piece: &Written, from: u64| {
-        let by = Blocks(from - piece.blocks.start);
-        if piece.of_host { Endpoint::Host(host + by) } else { Endpoint::Staged(piece.op, by) }
-    };
-    let (mut next, mut at) = (0, pieces[0].blocks.start);
-    while let Some(piece) = pieces.get(next) {
-        let chunk_no = layout.chunk_of(at);
-        let chunk_end = (chunk_no + 1) * chunk;
-        let (behind, Range { start, end }) = (pieces.get(next + 1), piece.blocks.clone());
-        if !piece.of_host && start == at && (end == chunk_end || behind.is_none_or(|p| p.blocks.start > end))
-        {
-            // What is put back alone goes to where it was read.
-            update.start_with(piece.at, Blocks(end - start), source(piece, start));
-            next += 1;
-            at = behind.map_or(end, |p| p.blocks.start);
-            continue;
-        }
-        // What follows without a gap in the chunk is one write.
-        let mut end = at;
-        for p in &pieces[next..] {
-            if p.blocks.start > end || end >= chunk_end {
-                break;
-            }
-            end = p.blocks.end.min(chunk_end);
-        }
-        let mut runs = [(Pba(0), 0, Blocks::ZERO); 2];
-        let mut count = 0;
-        let within = at - chunk_no * chunk..end - chunk_no * chunk;
-        own.or(column, chunk_no).runs(within, |from, pba, blocks| {
-            runs[count] = (pba, chunk_no * chunk + from, blocks);
-            count += 1;
-        });
-        runs[..count].sort_unstable();
-        for &(pba, from, blocks) in &runs[..count] {
-            update.start(pba);
-            for p in pieces[next..].iter().take_while(|p| p.blocks.start < from + blocks.0) {
-                let (lo, hi) = (p.blocks.start.max(from), p.blocks.end.min(from + blocks.0));
-                if lo < hi {
-                    update.piece(Blocks(hi - lo), source(p, lo));
-                }
-            }
-        }
-        while pieces.get(next).is_some_and(|p| p.blocks.end <= end) {
-            next += 1;
-        }
-        at = pieces.get(next).map_or(end, |p| p.blocks.start.max(end));
-    }
-}
-
 impl TranslationLayer for Segments {
     fn host_blocks(&self) -> Blocks {
         self.layout.host_blocks()
@@ -324,10 +298,13 @@ impl TranslationLayer for Segments {
             }
             HostOp::Write => {
                 let mut first = None;
-                let column = self.layout.column(part.segment);
-                self.kept(&part, &column, &Own::of(&part, &column, &self.layout), |k| {
-                    first = first.or(Some(k.pba))
-                });
+                let mut found = Found::new(&self.layout, self.rewrite, self.live.set(), &part);
+                found.beside(|_, pba, _| first = first.or(Some(pba)));
+                if first.is_none() {
+                    found.behind(|place, within| {
+                        place.runs(within, |_, pba, _| first = first.or(Some(pba)));
+                    });
+                }
                 if let Some(pba) = first {
                     return Some((pba, Dir::Read));
                 }

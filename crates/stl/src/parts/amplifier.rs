@@ -7,7 +7,7 @@
 
 use crate::parts::update::{Update, stage};
 use crate::{Endpoint, OpId, Plan};
-use smrlab_blockmap::BlockSet;
+use smrlab_blockmap::{BlockSet, Look};
 use smrlab_disk::{BandId, Geometry, Interference};
 use smrlab_units::{Blocks, Pba};
 use std::cmp::Reverse;
@@ -30,7 +30,8 @@ pub struct HostRun {
 }
 
 impl HostRun {
-    fn range(&self) -> Range<u64> {
+    /// Its blocks.
+    pub fn range(&self) -> Range<u64> {
         self.pba.span(self.blocks)
     }
 }
@@ -56,10 +57,11 @@ impl Amplifier {
         harms
     }
 
-    /// Finds what a write of `host` (ascending runs of one band) impacts.
+    /// Finds what a write of `host` (ascending runs of one band) impacts. What is live may have been asked of the host's runs by the
+    /// same look: it mostly knows a track further on, too.
     ///
     /// Victims lie behind the run that hits them, so the lowest unseen one is final when its turn comes.
-    pub fn find(&mut self, g: &Geometry, interference: &Interference, live: &BlockSet, host: &[HostRun]) {
+    pub fn find(&mut self, g: &Geometry, interference: &Interference, live: &mut Look<'_>, host: &[HostRun]) {
         self.impacted.clear();
         self.todo.clear();
         let Some(&HostRun { harmless, .. }) = host.first() else { return };
@@ -79,7 +81,8 @@ impl Amplifier {
                     Some(h) if h.range().start < end => (h.range().start.max(at), h.range().end),
                     _ => (end, end),
                 };
-                for run in live.runs_in(at..stop) {
+                while let Some(run) = live.first_run(at..stop) {
+                    at = run.end;
                     let (todo, blocks) = (&mut self.todo, Blocks(run.end - run.start));
                     if run.start < harmless.0 {
                         interference.victims(g, Pba(run.start), blocks, &mut |hit| {
