@@ -1,8 +1,8 @@
 //! The disks of a layout that survives losses: which are dead, and the rebuild of those that were replaced, one after the other.
 
 use super::rebuild::Rebuild;
-use crate::{Health, MemberId, MemberPlan, Record, Sink};
-use smrlab_stl::Counted;
+use crate::{Health, MemberId, MemberPlan, Record, Sink, Ticket};
+use smrlab_stl::{Counted, HostRequest};
 use smrlab_units::SimTime;
 use std::collections::VecDeque;
 
@@ -101,6 +101,13 @@ impl Disks {
     pub fn answering(&self) -> impl Iterator<Item = MemberId> {
         let answers = |d: &u64| !self.dead[*d as usize] || self.target() == Some(*d);
         (0..self.count()).filter(answers).map(|d| MemberId(d as u32))
+    }
+
+    /// Asks all of those to flush; `false`: none is left, and nobody would ever answer.
+    #[must_use]
+    pub fn flush(&self, ticket: Ticket, r: &HostRequest, plan: &mut MemberPlan) -> bool {
+        self.answering().for_each(|disk| plan.ask(ticket, disk, *r, |_| {}));
+        self.answering().next().is_some()
     }
 
     /// Whether a disk is dead, or holds only some of what it should.

@@ -92,10 +92,10 @@ impl<M: Map> Array for Mapped<M> {
     fn start(&mut self, ticket: Ticket, work: &Work, plan: &mut MemberPlan) {
         let Work::Host(request) = work else { return plan.end(ticket) };
         if request.op == HostOp::Flush {
-            if self.disks.answering().next().is_none() {
-                return plan.refuse(ticket, Refusal::Lost);
+            if !self.disks.flush(ticket, request, plan) {
+                plan.refuse(ticket, Refusal::Lost);
             }
-            return self.disks.answering().for_each(|member| plan.ask(ticket, member, *request, |_| {}));
+            return;
         }
         self.plan(ticket, request, plan);
         if self.extents.iter().any(|e| self.disks.is_dead(e.member)) {

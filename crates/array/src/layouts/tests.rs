@@ -347,7 +347,18 @@ fn zones_in_reserve_are_not_the_hosts() {
 /// With no disk that answers a flush has nobody to wait for: it is refused.
 #[test]
 fn a_flush_that_no_disk_can_do_is_refused() {
-    for (text, disks) in [("mirror", 2), ("raid5,disks=3,chunk=4blk", 3), ("striped,disks=2", 2)] {
+    let each = [
+        ("mirror", 2),
+        ("raid5,disks=3,chunk=4blk", 3),
+        ("raid6,disks=4,chunk=4blk", 4),
+        ("striped,disks=2", 2),
+        ("spanning,disks=2", 2),
+        ("dedicated,disks=2", 2),
+        ("raid4s,disks=4,chunk=4blk", 4),
+        ("dvs,disks=4,chunk=4blk,segment=10", 4),
+        ("full-stripe,disks=4,chunk=4blk,segment=8", 4),
+    ];
+    for (text, disks) in each {
         let mut array = array(text, &vec![480; disks]);
         let mut dead = MemberPlan::new(true);
         (0..disks as u32).for_each(|disk| array.failed(MemberId(disk), &mut dead));

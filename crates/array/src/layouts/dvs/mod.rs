@@ -191,10 +191,8 @@ impl Dvs {
                 self.unmap(r, plan);
                 return self.begin_write(ticket, r, plan);
             }
-            HostOp::Flush => {
-                self.disks.answering().for_each(|disk| plan.ask(ticket, disk, *r, |_| {}));
-                self.operations.put(ticket, Operation::Simple);
-            }
+            HostOp::Flush if !self.disks.flush(ticket, r, plan) => return Err(Lost),
+            HostOp::Flush => self.operations.put(ticket, Operation::Simple),
             HostOp::Append | HostOp::Zone(_) => plan.refuse(ticket, Refusal::Unsupported),
         }
         Ok(())

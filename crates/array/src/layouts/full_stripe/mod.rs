@@ -146,8 +146,8 @@ impl FullStripe {
     fn start_host(&mut self, ticket: Ticket, r: &HostRequest, plan: &mut MemberPlan) {
         let done = match r.op {
             HostOp::Append | HostOp::Zone(_) => return plan.refuse(ticket, Refusal::Unsupported),
+            HostOp::Flush if !self.disks.flush(ticket, r, plan) => Err(Lost),
             HostOp::Flush => {
-                self.disks.answering().for_each(|disk| plan.ask(ticket, disk, *r, |_| {}));
                 let op = ReadOp::new(*r, self.disks.changes());
                 return self.operations.put(ticket, Operation::Read(op));
             }

@@ -174,10 +174,9 @@ impl Mirror {
             return plan.refuse(ticket, Refusal::Unsupported);
         }
         if r.op == HostOp::Flush {
-            if self.disks.answering().next().is_none() {
+            if !self.disks.flush(ticket, r, plan) {
                 return plan.refuse(ticket, Refusal::Lost);
             }
-            self.disks.answering().for_each(|disk| plan.ask(ticket, disk, *r, |_| {}));
         } else if self.ask(ticket, r, plan) == Err(NoCopy) {
             return plan.refuse(ticket, Refusal::Lost);
         }

@@ -145,10 +145,9 @@ impl Parity {
         r: &HostRequest,
         plan: &mut MemberPlan,
     ) -> Result<(), TooManyDead> {
-        if self.disks.answering().next().is_none() {
+        if !self.disks.flush(ticket, r, plan) {
             return Err(TooManyDead);
         }
-        self.disks.answering().for_each(|disk| plan.ask(ticket, disk, *r, |_| {}));
         self.operations.put(ticket, Operation::Simple(*r));
         Ok(())
     }
