@@ -228,7 +228,8 @@ impl TranslationLayer for Rmw {
     }
 
     fn location_reach(&self) -> Option<Blocks> {
-        Some(two_bands(&self.bands))
+        // An update begins in the journal, if there is one, and each moves where the next begins.
+        (!self.journal.is_on()).then(|| two_bands(&self.bands))
     }
 
     fn locate(&self, r: &HostRequest) -> Option<(Pba, Dir)> {

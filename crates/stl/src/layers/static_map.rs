@@ -289,17 +289,16 @@ impl StaticMap {
         let last_phase = self.map.last_phase;
         let (g, interference, live) = (&self.geometry, &self.interference, &mut self.live);
         let first = plan.ops().len();
-        self.amplifier.find(g, interference, live.set(), host);
+        // Mostly all of it is live: to see that takes one search, to put it in two. Longer runs are put in: the set is made smaller by
+        // that.
+        let mut look = live.set().look();
+        let known = host.iter().all(|h| h.blocks.0 <= UNIT_BLOCKS && look.contains_all(h.range()));
+        self.amplifier.find(g, interference, &mut look, host);
         self.update.begin(&self.journal, plan);
         self.amplifier.plan(g, host, plan, &mut self.update);
         self.update.emit(&mut self.journal, plan, |plan| {
-            for h in host {
-                // Mostly all of it is live: to see that takes one search, to put it in two. Longer runs are put in: the set is made
-                // smaller by that.
-                let span = h.pba.span(h.blocks);
-                let known = h.blocks.0 <= UNIT_BLOCKS && live.set().contains_all(span.clone());
-                let new = if known { 0 } else { live.insert(span, plan) };
-                self.last += of_last(last_phase, lba + h.host, new);
+            for h in host.iter().filter(|_| !known) {
+                self.last += of_last(last_phase, lba + h.host, live.insert(h.range(), plan));
             }
         });
         let relocated = self.amplifier.blocks();
@@ -324,7 +323,8 @@ impl TranslationLayer for StaticMap {
     }
 
     fn location_reach(&self) -> Option<Blocks> {
-        Some(two_bands(&self.bands))
+        // An update begins in the journal, if there is one, and each moves where the next begins.
+        (!self.journal.is_on()).then(|| two_bands(&self.bands))
     }
 
     fn locate(&self, r: &HostRequest) -> Option<(Pba, Dir)> {
@@ -401,7 +401,7 @@ impl StaticMap {
         host.sort_unstable();
         host.truncate(host.partition_point(|h| h.band == host[0].band));
         let mut amplifier = Amplifier::default();
-        amplifier.find(&self.geometry, &self.interference, self.live.set(), &host);
+        amplifier.find(&self.geometry, &self.interference, &mut self.live.set().look(), &host);
         let blocks = Blocks(host.iter().map(|h| h.blocks.0).sum());
         let plain = || self.journal.first(host[0].pba, blocks);
         amplifier.first().map_or_else(|| (plain(), Dir::Write), |impacted| (impacted, Dir::Read))
