@@ -133,6 +133,14 @@ impl Disk {
         self.taken.answered(read, write)
     }
 
+    /// A request was refused.
+    ///
+    /// # Errors
+    /// [`RunError::Verification`] where the buffer had acknowledged it.
+    pub fn refused(&self, request: &HostRequest) -> Result<()> {
+        self.taken.refused(request)
+    }
+
     /// Bytes that the tags take.
     pub fn bytes(&self) -> usize {
         self.medium.bytes() + self.expected.as_ref().map_or(0, Tags::bytes)

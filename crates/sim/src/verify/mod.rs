@@ -79,10 +79,10 @@ impl Verify {
     /// [`RunError::Verification`], which names the block and what destroyed it.
     pub fn dispatched(&mut self, request: &HostRequest, executed: &TimedPlan<'_>) -> Result<()> {
         self.tell(Some(request), executed);
-        match executed.plan.refusal() {
-            None => self.of(executed.member, |disk| disk.served(request, executed)),
-            Some(_) => Ok(()),
-        }
+        self.of(executed.member, |disk| match executed.plan.refusal() {
+            None => disk.served(request, executed),
+            Some(_) => disk.refused(request),
+        })
     }
 
     /// The same before the run, without time.

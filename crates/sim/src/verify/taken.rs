@@ -4,7 +4,8 @@ use crate::error::{Result, RunError};
 use smrlab_stl::HostRequest;
 use smrlab_units::{HostOp, counted};
 
-/// In the order in which they were taken.
+/// In the order in which they were sent, in which those that overlap are carried out: the buffer may take a short one earlier
+/// than a long one that was sent before it.
 #[derive(Debug, Default)]
 pub(super) struct Taken(Vec<HostRequest>);
 
@@ -17,7 +18,8 @@ impl Taken {
     /// Of an append nobody knows where it goes before it is carried out; nothing of its zone overtakes it.
     pub(super) fn add(&mut self, write: &HostRequest) {
         if write.op == HostOp::Write {
-            self.0.push(*write);
+            let at = self.0.partition_point(|w| w.id <= write.id);
+            self.0.insert(at, *write);
         }
     }
 
@@ -26,6 +28,21 @@ impl Taken {
         let end = read.lba.0 + read.blocks.0;
         let meets = |w: &&HostRequest| w.id < read.id && w.lba.0 < end && read.lba.0 < w.lba.0 + w.blocks.0;
         self.0.iter().rev().find(meets)
+    }
+
+    /// The layer refuses a request.
+    ///
+    /// # Errors
+    /// It is a write that was acknowledged.
+    pub(super) fn refused(&self, request: &HostRequest) -> Result<()> {
+        if !self.0.iter().any(|w| w.id == request.id) {
+            return Ok(());
+        }
+        let told = format!(
+            "verify-media: request {} was acknowledged by the drive's buffer, and then refused",
+            request.id
+        );
+        Err(RunError::Verification(told))
     }
 
     /// The medium carries out a request: a write is there now; a read must not pass by one that is not.
@@ -94,6 +111,12 @@ mod tests {
         assert!(says(t.answered(&read(4, 90, 10), &first)).contains("holds no write of them"));
         assert!(says(t.dispatched(&read(4, 95, 6))).contains("while the drive's buffer held what request 1"));
         assert_eq!(says(t.dispatched(&read(0, 95, 6))), "");
+        // Of two of which the buffer had room for the later one first, the later one counts.
+        t.add(&write(2, 104, 1));
+        assert_eq!(says(t.answered(&read(4, 104, 2), &second)), "");
+        assert!(says(t.refused(&write(2, 104, 1))).contains("request 2 was acknowledged"));
+        assert_eq!(says(t.refused(&write(4, 104, 1))), "");
+        t.dispatched(&write(2, 104, 1)).unwrap();
         t.dispatched(&write(1, 100, 10)).unwrap();
         assert_eq!(says(t.dispatched(&read(4, 95, 6))), "");
     }

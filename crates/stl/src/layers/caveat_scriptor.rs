@@ -71,6 +71,7 @@ fn build(context: &BuildContext, values: &Values) -> BuildResult {
         drive,
         live: BlockSet::new(),
         lost: BlockSet::new(),
+        admitted: None,
         counters: Counters::default(),
     }))
 }
@@ -107,6 +108,8 @@ struct CaveatScriptor {
     live: BlockSet,
     /// Blocks whose data were destroyed, and not written since.
     lost: BlockSet,
+    /// What will hold data when all that was admitted is done, where writes are refused.
+    admitted: Option<BlockSet>,
     counters: Counters,
 }
 
@@ -117,11 +120,11 @@ impl CaveatScriptor {
         self.drive.interference().victims(self.drive.geometry(), Pba(lbas.start), blocks, hit);
     }
 
-    /// The first block with data that a write of these would destroy.
-    fn first_victim(&self, lbas: &Range<u64>) -> Option<Lba> {
+    /// The first of the blocks with data that a write of these would destroy.
+    fn first_victim(&self, data: &BlockSet, lbas: &Range<u64>) -> Option<Lba> {
         let mut first: Option<u64> = None;
         self.for_victims(lbas, &mut |hit| {
-            let live = self.live.next_set(hit.start).filter(|&block| block < hit.end);
+            let live = data.next_set(hit.start).filter(|&block| block < hit.end);
             first = live.into_iter().chain(first).min();
         });
         first.map(Lba)
@@ -148,7 +151,7 @@ impl CaveatScriptor {
     }
 
     fn write(&mut self, lbas: &Range<u64>, plan: &mut Plan) {
-        if let Some(victim) = self.refuses.then(|| self.first_victim(lbas)).flatten() {
+        if let Some(victim) = self.refuses.then(|| self.first_victim(&self.live, lbas)).flatten() {
             self.counters.refused += 1;
             return plan.refuse(Refusal::WriteProtected, victim);
         }
@@ -198,11 +201,46 @@ impl TranslationLayer for CaveatScriptor {
         }
     }
 
+    /// A drive's buffer acknowledges what is admitted: what has to be refused is refused here, by what will be there when it is done.
+    fn admit(&mut self, r: &HostRequest) -> Result<Range<u64>, (Refusal, Lba)> {
+        let lbas = r.span();
+        if !self.refuses {
+            return Ok(lbas);
+        }
+        let mut ahead = self.admitted.take().unwrap_or_else(|| {
+            let mut ahead = BlockSet::new();
+            self.live.runs().for_each(|run| _ = ahead.insert(run));
+            ahead
+        });
+        let mut order = lbas.clone();
+        let mut victim = None;
+        match r.op {
+            HostOp::Write => {
+                victim = self.first_victim(&ahead, &lbas);
+                self.for_victims(&lbas, &mut |hit| {
+                    order = order.start.min(hit.start)..order.end.max(hit.end)
+                });
+                if victim.is_none() {
+                    ahead.insert(lbas);
+                }
+            }
+            HostOp::Discard => _ = ahead.remove(lbas),
+            _ => {}
+        }
+        self.admitted = Some(ahead);
+        self.counters.refused += u64::from(victim.is_some());
+        victim.map_or(Ok(order), |victim| Err((Refusal::WriteProtected, victim)))
+    }
+
+    fn power_lost(&mut self) {
+        self.admitted = None;
+    }
+
     fn locate(&self, r: &HostRequest) -> Option<(Pba, Dir)> {
         let lbas = r.span();
         match r.op {
             HostOp::Read if !self.lost.contains_any(lbas.clone()) => Some((Pba(r.lba.0), Dir::Read)),
-            HostOp::Write if !self.refuses || self.first_victim(&lbas).is_none() => {
+            HostOp::Write if !self.refuses || self.first_victim(&self.live, &lbas).is_none() => {
                 Some((Pba(r.lba.0), Dir::Write))
             }
             _ => None,
@@ -236,7 +274,7 @@ impl TranslationLayer for CaveatScriptor {
     }
 
     fn map_bytes(&self) -> u64 {
-        (self.live.bytes() + self.lost.bytes()) as u64
+        (self.live.bytes() + self.lost.bytes() + self.admitted.as_ref().map_or(0, BlockSet::bytes)) as u64
     }
 
     fn counters(&self, out: &mut Counted) {

@@ -4,7 +4,8 @@ use crate::entry::{BuildContext, BuildResult, LayerEntry};
 use crate::{Capabilities, Facts, HostRequest, Plan, Refusal, TranslationLayer};
 use smrlab_disk::Bands;
 use smrlab_units::spec::Values;
-use smrlab_units::{Blocks, Dir, HostOp, Pba, SimTime};
+use smrlab_units::{Blocks, Dir, HostOp, Lba, Pba, SimTime};
+use std::ops::Range;
 
 const PAGE: &str = "\
 The same drive without shingling: LBA equals PBA, every block may be written in place, and a write touches one track.
@@ -77,6 +78,14 @@ impl TranslationLayer for Identity {
             return plan.refuse(Refusal::WriteProtected, r.lba);
         }
         plan.in_place(dir, Pba(r.lba.0), r.blocks);
+    }
+
+    /// What is refused is refused at once: a drive's buffer acknowledges what is admitted.
+    fn admit(&mut self, r: &HostRequest) -> Result<Range<u64>, (Refusal, Lba)> {
+        if r.op == HostOp::Write && !self.may_write(r) {
+            return Err((Refusal::WriteProtected, r.lba));
+        }
+        Ok(r.span())
     }
 
     fn facts(&self) -> Facts<'_> {

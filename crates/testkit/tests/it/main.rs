@@ -14,6 +14,7 @@ mod layers;
 mod on_record;
 mod persistent_cache;
 mod power;
+mod refused_writes;
 mod restarts_on_record;
 mod scenarios;
 mod template;
