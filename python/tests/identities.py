@@ -117,16 +117,15 @@ def _times(wrong: Faults, doc: dict[str, Any], requests: Columns, timeline: Colu
         wrong.near("stalls.max_s", stalls["max_s"], max(e - a for a, e in waits) / 1e9)
         wrong.near("stalls.first_s", stalls["first_s"], (min(waits)[0] - begin) / 1e9)
     if "backlog_max" in doc and doc["backlog_exact"]:
-        wrong.same("backlog_max", doc["backlog_max"], _most(requests["id"], rows))
+        wrong.same("backlog_max", doc["backlog_max"], _most(rows))
     wrong.near("stalls.share", stalls["share"] * doc["makespan_s"], waiting / 1e9)
     shares = zip(timeline["stalled_share"], timeline["start_s"], timeline["end_s"], strict=True)
     wrong.near("timeline stalled_share", sum(s * (end - start) for s, start, end in shares), waiting / 1e9, 1e-6)
 
 
-def _most(ids: list[int], rows: list[tuple[int, int, int, str]]) -> int:
-    """The most requests that were sent and not answered; one that is answered at once counts when it comes."""
-    sent = [row for _, row in sorted(zip(ids, rows, strict=True))]
-    return max(1 + sum(end > arrival for _, _, end, _ in sent[:i]) for i, (arrival, _, _, _) in enumerate(sent))
+def _most(rows: list[tuple[int, int, int, str]]) -> int:
+    """The most requests that were sent and not answered, of all instants at which one came."""
+    return max(sum(came <= t < end for came, _, end, _ in rows) for t in {row[0] for row in rows})
 
 
 def _medium(wrong: Faults, doc: dict[str, Any], media: Columns, timeline: Columns) -> None:

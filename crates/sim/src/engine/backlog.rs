@@ -4,9 +4,12 @@ use smrlab_units::SimTime;
 
 const SLOTS: usize = 4096;
 
-/// Requests without an answer, and the latest answers that are known beforehand.
+/// Requests without an answer, and the latest answers that are known beforehand. Of what comes and is answered at the same instant the
+/// order does not matter: they are counted when it is over.
 pub struct Backlog {
     open: u64,
+    /// The instant at which the latest request came.
+    now: SimTime,
     /// When requests are acknowledged, ascending.
     ends: Box<[SimTime; SLOTS]>,
     first: usize,
@@ -20,7 +23,7 @@ pub struct Backlog {
 impl Default for Backlog {
     fn default() -> Self {
         let ends = vec![SimTime::ZERO; SLOTS].into_boxed_slice().try_into().expect("made with this length");
-        Self { open: 0, ends, first: 0, len: 0, last: SimTime::ZERO, max: 0, exact: true }
+        Self { open: 0, now: SimTime::ZERO, ends, first: 0, len: 0, last: SimTime::ZERO, max: 0, exact: true }
     }
 }
 
@@ -28,22 +31,39 @@ impl Backlog {
     /// A request arrived; where the queue was full then, it is noticed later, and the answers since are known.
     #[inline]
     pub fn arrived(&mut self, at: SimTime) {
-        if self.last <= at {
+        if at > self.now {
+            self.max = self.there();
+            self.now = at;
+            self.drop_over();
+        }
+        self.open += 1;
+    }
+
+    /// Forgets the answers that are there.
+    #[inline]
+    fn drop_over(&mut self) {
+        if self.last <= self.now {
             // Nearly always none waits: then few cache lines are in use.
             (self.first, self.len) = (0, 0);
         }
-        while self.len > 0 && self.ends[self.first] <= at {
+        while self.len > 0 && self.ends[self.first] <= self.now {
             self.first = (self.first + 1) % SLOTS;
             self.len -= 1;
         }
-        self.open += 1;
-        self.max = self.max.max(self.open + self.len as u64);
+    }
+
+    /// The most so far, with those that are there now.
+    fn there(&self) -> u64 {
+        self.max.max(self.open + self.len as u64)
     }
 
     /// It is known when one of them is acknowledged.
     #[inline]
     pub fn answered(&mut self, ack: SimTime) {
         self.open -= 1;
+        if ack <= self.now {
+            return;
+        }
         if self.len == SLOTS {
             self.exact = false;
             self.first = (self.first + 1) % SLOTS;
@@ -64,7 +84,7 @@ impl Backlog {
 
     /// The largest number of requests in the system; `None`: more than are counted here.
     pub fn max(&self) -> Option<u64> {
-        self.exact.then_some(self.max)
+        self.exact.then(|| self.there())
     }
 }
 
@@ -111,25 +131,46 @@ mod tests {
         assert_eq!(b.max(), Some(5));
     }
 
+    #[test]
+    fn what_is_answered_as_it_comes_does_not_wait() {
+        let mut b = Backlog::default();
+        b.arrived(SimTime(0));
+        b.answered(SimTime(0));
+        assert_eq!(b.max(), Some(0));
+        // All come at 7, and then it is known that the first was answered at once.
+        (0..3).for_each(|_| b.arrived(SimTime(7)));
+        [7, 9, 9].into_iter().for_each(|ack| b.answered(SimTime(ack)));
+        b.arrived(SimTime(8));
+        assert_eq!(b.max(), Some(3));
+    }
+
     /// Beside a list of all requests that is looked through at each arrival: answers come in any order, some only when others have arrived.
     #[test]
     fn counts_what_a_list_of_all_does() {
         for seed in 0..40 {
             let mut rng = smrlab_units::rng::Rng::new(seed);
-            let (mut b, mut all, mut most, mut at) = (Backlog::default(), Vec::new(), 0, 0);
+            let (mut b, mut most, mut at) = (Backlog::default(), 0, 0);
+            let mut all = Vec::new();
             let longest = [3, 60, 900][rng.below(3) as usize];
+            let waiting = |all: &[(u64, Option<u64>)], t| {
+                all.iter().filter(|(_, ack)| ack.is_none_or(|ack| ack > t)).count() as u64
+            };
             for _ in 0..600 {
-                at += rng.below(4) * rng.below(9);
+                let later = rng.below(4) * rng.below(9);
+                if later > 0 {
+                    most = most.max(waiting(&all, at));
+                }
+                at += later;
                 b.arrived(SimTime(at));
-                all.push(None);
-                most = most.max(all.iter().filter(|ack| ack.is_none_or(|ack: u64| ack > at)).count() as u64);
-                for open in all.iter_mut().filter(|ack| ack.is_none()) {
+                all.push((at, None));
+                for (_, open) in all.iter_mut().filter(|(_, ack)| ack.is_none()) {
                     if rng.below(4) > 0 {
-                        *open = Some(at + rng.below(longest));
-                        b.answered(SimTime(open.unwrap()));
+                        let ack = at + rng.below(longest);
+                        *open = Some(ack);
+                        b.answered(SimTime(ack));
                     }
                 }
-                assert_eq!(b.max(), Some(most), "seed {seed} at {at}");
+                assert_eq!(b.max(), Some(most.max(waiting(&all, at))), "seed {seed} at {at}");
             }
         }
     }
