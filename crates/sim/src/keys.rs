@@ -107,7 +107,8 @@ pub const KEYS: &[Key] = &[
     key("movement.track_distance", "track distance", "cylinders", "cylinders between the end of an operation and the \
          beginning of the next, summed: tracks, where a drive has one surface"),
     key("movement.band_switches", "band switches", "operations", "operations that began in another band than the last one ended in"),
-    key("cleaning.count", "cleanings", "events", "times that the layer made room or put things in order, in the foreground or in idle time")
+    key("cleaning.count", "cleanings", "events", "times that the layer made room or put things in order, in the foreground or in idle time; one that was under way at the end \
+         of the run is in the times, and is not counted")
         .also(&["cleaning"]),
     key("cleaning.first_s", "first cleaning", "s", "when the first cleaning began, from the first arrival: the cliff")
         .also(&["cliff", "time to first cleaning"]),

@@ -86,7 +86,7 @@ pub(crate) fn summary(m: &mut Metrics, facts: &Facts) -> Json {
             "band_switches": m.bands.as_ref().map(|walk| walk.switches),
         })),
         "cleaning": cleaning(m),
-        "cleaning_given_up": some(m.given_up.count).map(|_| events(&m.given_up, m, Json::new())),
+        "cleaning_given_up": m.given_up.began().map(|_| events(&m.given_up, m, Json::new())),
         "stalls": stalls(m),
         "refusals": m.refusals.count().map(|_| m.refusals.json()),
         "cache": (!facts.counters.is_empty()).then(|| counts(facts.counters.iter())),
@@ -211,12 +211,12 @@ fn rates(m: &Metrics) -> Json {
 /// Events, and what else there is to say of them.
 fn events(e: &Events, m: &Metrics, more: Json) -> Json {
     let begin = m.first_arrival.unwrap_or_default();
-    let time = |t: SimTime| some(e.count).map(|_| seconds(t));
+    let time = |t: SimTime| e.began().map(|_| seconds(t));
     let mut out = present(json!({
         "count": e.count,
-        "first_s": time(e.first.since(begin)),
+        "first_s": e.began().map(|first| seconds(first.since(begin))),
         "total_s": time(e.total),
-        "max_s": time(e.max),
+        "max_s": time(e.longest()),
     }));
     out.extend(more);
     out
@@ -242,11 +242,7 @@ fn cleaning(m: &Metrics) -> Option<Json> {
     let mut all = Events::default();
     let mut by_kind = Json::new();
     for (kind, e) in m.cleaning.iter() {
-        all.first = if all.count == 0 { e.first } else { all.first.min(e.first) };
-        all.count += e.count;
-        all.total += e.total;
-        all.max = all.max.max(e.max);
-        all.relocated += e.relocated;
+        all = all.and(e);
         let relocated = present(json!({"relocated_blocks": e.relocated}));
         by_kind.insert(kind.to_owned(), events(e, m, relocated).into());
     }
@@ -256,7 +252,7 @@ fn cleaning(m: &Metrics) -> Option<Json> {
         "by_kind": by_kind,
         "clean_again_s": emptied.map(|(at, begin)| seconds(at.since(begin))),
     });
-    some(all.count).map(|_| events(&all, m, present(more)))
+    all.began().map(|_| events(&all, m, present(more)))
 }
 
 /// Offered load against capacity, and what to do where the drive cannot keep up.

@@ -81,6 +81,30 @@ impl Events {
         self.total += took;
         self.unfinished = Some(self.unfinished.unwrap_or_default() + took);
     }
+
+    /// When the first one began, over or not; `None`: none did.
+    pub fn began(&self) -> Option<SimTime> {
+        (self.count > 0 || self.unfinished.is_some()).then_some(self.first)
+    }
+
+    /// The longest, with what the one that is not over has taken so far.
+    pub fn longest(&self) -> SimTime {
+        self.max.max(self.unfinished.unwrap_or_default())
+    }
+
+    /// Both together.
+    #[must_use]
+    pub fn and(&self, other: &Self) -> Self {
+        let first = [self, other].into_iter().filter_map(Self::began).min();
+        Self {
+            count: self.count + other.count,
+            first: first.unwrap_or_default(),
+            total: self.total + other.total,
+            max: self.longest().max(other.longest()),
+            relocated: self.relocated + other.relocated,
+            unfinished: self.unfinished.or(other.unfinished),
+        }
+    }
 }
 
 /// Cleaning events by the layer's own names: a few, looked up for every event.
