@@ -42,9 +42,12 @@ impl Problems {
         }
     }
 
-    /// Notes a fault.
+    /// Notes a fault, once: the drives of an array have the same ones.
     pub fn add(&mut self, field: impl Into<String>, problem: impl ToString) {
-        self.0.push(FieldError { field: field.into(), problem: problem.to_string() });
+        let fault = FieldError { field: field.into(), problem: problem.to_string() };
+        if !self.0.contains(&fault) {
+            self.0.push(fault);
+        }
     }
 
     /// Notes a fault where `value` is not within what is accepted.
@@ -98,5 +101,21 @@ impl fmt::Display for Problems {
             fault.fmt(f)?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_all_drives_of_an_array_have_wrong_is_said_once() {
+        let mut problems = Problems::default();
+        for _ in 0..3 {
+            problems.choice("metadata", "x", &["nv", "media"]);
+            problems.add("scheduler", "use fcfs");
+        }
+        let said = problems.finish().unwrap_err().to_string();
+        assert_eq!(said, "metadata: 'x' is not accepted: one of nv, media\nscheduler: use fcfs");
     }
 }
