@@ -11,6 +11,7 @@ from random import Random
 from typing import Any
 
 import pytest
+from drawn_stacks import drawn, keeps_data
 from identities import faults
 
 import smrlab
@@ -76,8 +77,8 @@ def test_the_figures_add_up(first: int, tmp_path: Path) -> None:
     ran = 0
     for seed in range(SEED + first, SEED + min(first + 10, RUNS)):
         rng = Random(seed)
-        stack = rng.choice(STACKS)
-        asked = options(rng)
+        stack = drawn(rng) if seed % 2 else rng.choice(STACKS)
+        asked = options(rng) | {"verify_media": keeps_data(stack) and rng.random() < 0.5}
         trace = tmp_path / "trace.csv"
         trace.write_text(requests(rng, "zoned" in stack or "host-aware" in stack))
         try:
