@@ -49,3 +49,25 @@ pub fn simulated(text: &str) -> Result<SimTarget> {
     sim::open(text, |path| std::fs::read_to_string(path).map_err(|e| e.to_string()))
         .map_err(|e| ProbeError::Input(e.to_string()))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whatever has a scheme is a server's address, and what is wrong with it is said as of one: it is not looked for among files.
+    #[test]
+    fn an_address_is_not_taken_for_a_path() {
+        for text in [
+            "nbd+unix:///x?socket=/no/such/socket",
+            "nbd://127.0.0.1:1/x",
+            "nbds://h/x",
+            "http://h/x",
+            "nbd+vsock://1/x",
+        ] {
+            let told = open(text, false, false).map(drop).unwrap_err().to_string();
+            assert!(!told.contains("there is no such file") && told.contains(text), "{text}: {told}");
+        }
+        let told = open("no-such-device", false, false).map(drop).unwrap_err().to_string();
+        assert!(told.contains("'no-such-device' is no device's name"), "{told}");
+    }
+}

@@ -13,6 +13,7 @@ pub use measured::{Measured, Reference, read_measured};
 
 use crate::error::{Result, RunError};
 use serde_json::{Map, Value, json};
+use smrlab_drive::assemble::BuildLayer;
 use smrlab_drive::{ScheduledDrive, Wanted, assemble};
 use smrlab_stl::HostRequest;
 use smrlab_units::problems::Problems;
@@ -65,20 +66,21 @@ pub struct Compared {
 /// # Errors
 /// Faults of the drive and the layer, or a request beyond the host's space.
 pub fn replay(drive: &str, layer: &str, measured: &[Measured]) -> Result<Vec<Compared>> {
-    replay_on(drive, crate::resolve::read_drive, layer, measured)
+    replay_on(drive, crate::resolve::read_drive, &smrlab_stl::build, layer, measured)
 }
 
-/// The same on a drive whose file `read` reads.
+/// The same on a drive whose file `read` reads, with a layer that `build` builds.
 fn replay_on(
     drive: &str,
     read: impl Fn(&str) -> Result<String, String>,
+    build: BuildLayer<'_>,
     layer: &str,
     measured: &[Measured],
 ) -> Result<Vec<Compared>> {
     let mut problems = Problems::default();
     let wanted =
         Wanted { drive, layer, scheduler: "fcfs", metadata: "nv", mechanics: None, medium: None, seed: 1 };
-    let drive = assemble(&wanted, read, &smrlab_stl::build, &mut problems);
+    let drive = assemble(&wanted, read, build, &mut problems);
     let drive = drive.filter(|_| problems.is_empty()).ok_or(RunError::Spec(problems))?;
     let host = drive.built.layer.host_blocks();
     let (drive, scheduler) = drive.start(false, false);
@@ -203,5 +205,17 @@ mod tests {
         assert_eq!(replay("tiny", "cmr", &[read(2879, 3, 4)]).unwrap().len(), 1);
         let e = replay("tiny", "cmr", &[read(0, 3, 4), read(2880, 3, 4)]).map(drop).unwrap_err().to_string();
         assert!(e.contains("request 2 (LBA 2880, 1 block) lies beyond"), "{e}");
+    }
+
+    /// What a layer draws in a replay it draws in a run, too: the seed is that of a run where none is given.
+    #[test]
+    fn the_seed_of_a_replay_is_that_of_a_run() {
+        let seen = std::cell::Cell::new(None);
+        let build = |layer: &str, context: &smrlab_stl::BuildContext| {
+            seen.set(Some(context.seed));
+            smrlab_stl::build(layer, context)
+        };
+        replay_on("tiny", |_| unreachable!("a preset"), &build, "cmr", &[]).unwrap();
+        assert_eq!(seen.get(), Some(crate::Spec::new("t", "tiny", "cmr").seed));
     }
 }

@@ -182,6 +182,37 @@ fn no_flush_claims_what_an_earlier_one_lost() {
     }
 }
 
+/// Who watches a device is told of each command that failed with the first block that it was about, whatever it was; what is about the whole
+/// device, a flush and the one at the end of an erasure, is told with the first of all.
+#[test]
+fn a_command_that_failed_is_told_with_its_first_block() {
+    for layer in ["cmr", "raw,tracks=3", "rmw", "s-block", "host-aware,zone=64KiB,conventional=10%"] {
+        let dir = tempfile::tempdir().unwrap();
+        let (device, between) = watched(layer, dir.path());
+        device.write(0, &[0xaa; BYTES], false).unwrap();
+        between.fails.store(true, Ordering::SeqCst);
+        let (size, at) = (BYTES as u64, |block: u64| block * 512);
+        let mut read = [0; BYTES];
+        let mut asked: Vec<(&str, u64, Result<()>)> = vec![
+            ("a flush", 0, device.flush()),
+            ("a write", 24, device.write(at(24), &[0xbb; BYTES], true)),
+            ("zeroes", 40, device.zero(at(40), size, true)),
+        ];
+        if device.can_trim() {
+            asked.push(("a trim", 16, device.trim(at(16), size, true)));
+        }
+        asked.push(("an erasure", 0, device.erase(&|_| ())));
+        // Nothing is read from it now.
+        asked.push(("a read", 32, device.read(at(32), &mut read)));
+        let failed = asked.iter().filter(|(_, _, done)| done.is_err());
+        let failed: Vec<_> = failed.map(|(what, block, _)| (*what, Some(*block))).collect();
+        assert!(failed.len() == asked.len(), "{layer}: only {failed:?} failed");
+        let told = device.events.after(0).into_iter().filter(|e| e.kind == "error").map(|e| e.block);
+        let told: Vec<_> = asked.iter().map(|(what, ..)| *what).zip(told).collect();
+        assert_eq!(told, failed, "{layer}");
+    }
+}
+
 /// A layer hears that all is durable only if that is so: what it planned meanwhile still needs its fence. With one band's
 /// update filling the journal, an update needs one fence before its home, and another before it where the last update may
 /// not be durable at home.

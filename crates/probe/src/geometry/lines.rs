@@ -370,6 +370,8 @@ fn vernier(each: &[f64]) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Quiet;
+    use crate::fakes::{Fake, TURN, passes};
 
     #[test]
     fn one_skew_makes_whole_numbers_of_all() {
@@ -427,8 +429,6 @@ mod tests {
     /// Sixteen tracks of a drive's last zone are enough to count their blocks, fewer are not.
     #[test]
     fn few_tracks_are_counted_where_there_are_sixteen() {
-        use crate::Quiet;
-        use crate::fakes::{Fake, TURN, passes};
         let run = TrackStretch { first: 0, usable: 100, skew: 0.002 };
         for tracks in [1, 8, 15, 16, 17, 31, 32, 33, 500] {
             let mut target = Fake::new(100 * tracks, |_, lba, _, now| passes(run.angle(lba), now));
@@ -448,8 +448,6 @@ mod tests {
     /// The same where other zones lie before: what is left behind the place counts, and nothing behind the drive's end is asked for.
     #[test]
     fn tracks_are_counted_up_to_the_end_of_the_drive() {
-        use crate::Quiet;
-        use crate::fakes::{Fake, TURN, passes};
         let run = TrackStretch { first: 5000, usable: 100, skew: 0.002 };
         for tracks in [1, 8, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 500] {
             let mut target = Fake::new(5000 + 100 * tracks, |_, lba, _, now| passes(run.angle(lba), now));
@@ -465,8 +463,6 @@ mod tests {
     /// That is no end of the zone: the line is taken up again behind it, and from there on all is on it.
     #[test]
     fn a_line_that_moves_aside_is_taken_up_again() {
-        use crate::Quiet;
-        use crate::fakes::{Fake, TURN, passes};
         let run = TrackStretch { first: 0, usable: 100, skew: 0.002 };
         // What is known of the skew becomes exact over the tracks since then.
         for skew in [0.002, 0.002_001, 0.001_999] {
@@ -480,6 +476,21 @@ mod tests {
             assert_eq!(lines.zone(&mut dial, 0, 99.8).unwrap(), (100, 9000, 900_000));
             assert!((lines.skew - 0.002).abs() < 5e-8, "{} from {skew}", lines.skew);
             assert!(dial.quality().requests < 3000, "{} requests", dial.quality().requests);
+        }
+    }
+
+    /// Tracks of 50 blocks up to the drive's end: what is measured over as many blocks as are left does not look at the one behind them.
+    #[test]
+    fn revolutions_are_measured_within_the_room_there_is() {
+        for tracks in 1..40 {
+            let mut target = Fake::new(2000, |_, lba, _, now| passes((lba + 1) as f64 / 50.0, now));
+            let mut quiet = Quiet;
+            let mut dial = Dial::new(&mut target, &mut quiet);
+            dial.set_period(TURN as f64, 0.0);
+            let room = 50 * tracks;
+            let (turn, over) = blocks_a_turn(&mut dial, 2000 - room, 50.0, room).unwrap();
+            let most = (tracks - 1).checked_ilog2().map_or(0, |n| 1 << n);
+            assert!((turn - 50.0).abs() < 1e-6 && over == most, "{tracks} tracks: {turn} over {over}");
         }
     }
 }

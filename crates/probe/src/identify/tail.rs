@@ -53,9 +53,7 @@ impl Tail {
         for _ in 0..self.fills + (self.fills / 3).max(200) {
             waits.push((dial.write(self.filler, self.size)?.took() - usual).max(0.0) / period);
         }
-        // As long as there is room, only the drive's book-keeping makes writes wait.
-        let journal = regular(&waits[..self.fills as usize * 4 / 5]);
-        let waited = waits.iter().enumerate().map(|(i, w)| (w - own(journal, i)).max(0.0)).sum::<f64>();
+        let waited = cleaning(&waits, self.fills as usize);
         if waited < 1.0 {
             return Ok(None);
         }
@@ -148,6 +146,12 @@ fn regular(waits: &[f64]) -> Option<Journal> {
     Some(Journal { at, every, wait: median(&each) })
 }
 
+/// What of the waits is cleaning, where `fills` writes fill the log: as long as there is room, only the drive's book-keeping makes writes wait.
+fn cleaning(waits: &[f64], fills: usize) -> f64 {
+    let journal = regular(&waits[..fills * 4 / 5]);
+    waits.iter().enumerate().map(|(i, w)| (w - own(journal, i)).max(0.0)).sum()
+}
+
 /// What of the wait of write `i` is book-keeping; the rest is cleaning, which may begin at the same write.
 fn own(journal: Option<Journal>, i: usize) -> f64 {
     journal.filter(|j| i.abs_diff(j.at) % j.every == 0).map_or(0.0, |j| j.wait)
@@ -228,6 +232,28 @@ mod tests {
             "cleaning, and that alone"
         );
         assert_eq!(regular(&[0.0; 50]), None);
+    }
+
+    /// Bands that are cleaned one after the other at equal distances are no book-keeping: that waits while there is room, too. It waits each time,
+    /// so that what begins to wait where half of its places are over has waited for something else.
+    #[test]
+    fn cleaning_at_equal_distances_is_not_taken_for_the_book_keeping() {
+        let with = |journal: f64, band: f64| {
+            let book = |i: usize| if i % 100 == 10 { journal } else { 0.0 };
+            let clean = |i: usize| if i >= 1000 && i.is_multiple_of(20) { band } else { 0.0 };
+            let waits: Vec<f64> = (0..1600).map(|i| book(i) + clean(i)).collect();
+            cleaning(&waits, 1000)
+        };
+        for journal in [0.0, 4.0] {
+            let waited = with(journal, 3.0);
+            assert!((waited - 90.0).abs() < 1e-9, "30 bands of 3 revolutions: {waited}");
+            assert_eq!(with(journal, 0.0), 0.0);
+        }
+        let from = |first: usize| -> Vec<f64> {
+            (0..1000).map(|i| if i >= first && i % 100 == 10 { 5.0 } else { 0.0 }).collect()
+        };
+        let wait = |first| regular(&from(first)).map(|j| j.wait);
+        assert_eq!([10, 310, 610, 810].map(wait), [Some(5.0), Some(5.0), Some(0.0), Some(0.0)]);
     }
 
     /// The middle one of the steps is the distance: neither a wait between two nor one that was left out makes another of it.

@@ -168,7 +168,7 @@ impl Fit<'_> {
             ..*m
         };
         let asked: Vec<Measured> = self.measured.iter().enumerate().map(later).collect();
-        replay_on("fitted.toml", |_| Ok(toml.clone()), "cmr", &asked)
+        replay_on("fitted.toml", |_| Ok(toml.clone()), &smrlab_stl::build, "cmr", &asked)
     }
 
     /// Demerits of both halves in milliseconds, means over the phases.
