@@ -20,7 +20,7 @@ pub use bytes::{Executor, HostBuffer, Medium, WritePart, following};
 pub use counted::{Counted, counted};
 pub use entry::{BuildContext, LayerEntry, Metadata};
 pub use layer::{Capabilities, Facts, Independent, StepEnd, TranslationLayer, zones_of};
-pub use plan::{Cause, Dir, Endpoint, MediaOp, OpId, Pause, Piece, Plan};
+pub use plan::{Cause, Cleaning, Dir, Endpoint, MediaOp, OpId, Part, Pause, Piece, Plan};
 pub use record::{AnyRecord, Change, Record, Records, Sink};
 pub use registry::{Built, LAYERS, build};
 pub use request::{HostRequest, Outcome, Refusal};

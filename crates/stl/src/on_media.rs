@@ -8,8 +8,8 @@
 //! these writes: a layer may have a record made durable before anything else.
 
 use crate::{
-    AnyRecord, Cause, Counted, Endpoint, Facts, HostRequest, OpId, Outcome, Plan, Records, Refusal, Sink,
-    Step, StepEnd, TranslationLayer,
+    AnyRecord, Cause, Cleaning, Counted, Endpoint, Facts, HostRequest, OpId, Outcome, Part, Plan, Records,
+    Refusal, Sink, Step, StepEnd, TranslationLayer,
 };
 use smrlab_disk::{Geometry, RandomAccess};
 use smrlab_units::{Blocks, Dir, Lba, Pba, SimTime, Zone, ZoneCondition, forward};
@@ -106,6 +106,7 @@ impl OnMedia {
     fn splice(&mut self, inner: &Plan, plan: &mut Plan) -> bool {
         let mut full = false;
         let mut group = Records::default();
+        let pauses = plan.pauses().len();
         self.ids.clear();
         for step in inner.walk() {
             if let Step::Record(record) = step {
@@ -136,18 +137,21 @@ impl OnMedia {
             Outcome::Appended(lba) => plan.appended(lba),
             Outcome::Refused { why, lba } => plan.refuse(why, lba),
         }
-        let outer = |op: u32| self.ids.get(op as usize).map_or(plan.ops().len(), |id| id.0 as usize);
-        let unfinished = inner.unfinished().map(|(kind, first)| (kind, outer(first)));
-        let cleanings: Vec<_> = (inner.cleanings().iter().zip(inner.cleaned_from()))
-            .map(|(c, from)| (c.kind, outer(*from), outer(c.first)..outer(c.end), c.relocated))
-            .collect();
-        for (kind, from, ops, relocated) in cleanings {
-            plan.cleaned_in_part(kind, from);
-            plan.cleaned_to(kind, ops, relocated);
-        }
-        if let Some((kind, first)) = unfinished {
-            plan.cleaned_in_part(kind, first);
-        }
+        let ids = &self.ids;
+        let outer = |op: u32| ids.get(op as usize).map_or(plan.ops().len() as u32, |id| id.0);
+        // A pause stands before the records that are written behind it.
+        let begin = |op: u32| {
+            let pause = inner.pauses().iter().position(|(before, _)| *before == op);
+            pause.map_or(outer(op), |i| plan.pauses()[pauses + i].0)
+        };
+        let part =
+            |p: &Part| Part { first: begin(p.first), end: outer(p.end), pauses: pauses as u32 + p.pauses };
+        let of = |c: &Cleaning| Cleaning { first: outer(c.first), end: outer(c.end), ..*c };
+        let ended: Vec<_> =
+            inner.cleanings().iter().map(of).zip(inner.cleaning_parts().iter().map(part)).collect();
+        let unfinished = inner.unfinished().map(|(kind, step)| (kind, part(&step)));
+        ended.into_iter().for_each(|(cleaning, part)| plan.put_cleaning(cleaning, part));
+        unfinished.into_iter().for_each(|(kind, step)| plan.put_unfinished(kind, step));
         inner.zeroes().iter().for_each(|&(at, blocks)| plan.zero_to_host(at, blocks));
         plan.set_extents(inner.extents());
         inner.zones_reset().iter().for_each(|zone| plan.reset_zone(zone.clone()));

@@ -94,6 +94,17 @@ pub struct Cleaning {
     pub relocated: Blocks,
 }
 
+/// What of a plan belongs to a cleaning event: operations, and pauses before, between and behind them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// First operation.
+    pub first: u32,
+    /// One past the last operation.
+    pub end: u32,
+    /// Pauses of the plan that are over with it: those from the first operation on belong to it.
+    pub pauses: u32,
+}
+
 /// Time that passes in a plan without a media operation: a commit, a command of the drive's own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pause {
@@ -115,10 +126,10 @@ pub struct Plan {
     fences: Vec<u32>,
     zeroes: Vec<(Blocks, Blocks)>,
     cleanings: Vec<Cleaning>,
-    /// First operation of each of these, with the steps of it that were planned before in this plan.
-    cleaned_from: Vec<u32>,
-    /// The cleaning event that a later plan goes on with, and its first operation here.
-    unfinished: Option<(&'static str, u32)>,
+    /// What belongs to each of these, with the steps of it that were planned before in this plan.
+    cleaning_parts: Vec<Part>,
+    /// The cleaning event that a later plan goes on with, and what of it is here.
+    unfinished: Option<(&'static str, Part)>,
     pauses: Vec<(u32, Pause)>,
     /// Operations whose duration is stated, ascending.
     lasting: Vec<(u32, SimTime)>,
@@ -152,7 +163,7 @@ impl Plan {
             self.fences.clear();
         }
         self.cleanings.clear();
-        self.cleaned_from.clear();
+        self.cleaning_parts.clear();
         self.unfinished = None;
         self.pauses.clear();
         self.lasting.clear();
@@ -305,15 +316,29 @@ impl Plan {
 
     /// As [`cleaned`](Self::cleaned), for operations that others follow.
     pub(crate) fn cleaned_to(&mut self, kind: &'static str, ops: Range<usize>, relocated: Blocks) {
-        let first = ops.start as u32;
-        self.cleaned_from.push(self.unfinished.take().map_or(first, |(_, from)| from.min(first)));
-        self.cleanings.push(Cleaning { kind, first, end: ops.end as u32, relocated });
+        let (first, end, pauses) = (ops.start as u32, ops.end as u32, self.pauses.len() as u32);
+        let from = self.unfinished.take().map_or(first, |(_, step)| step.first.min(first));
+        let cleaning = Cleaning { kind, first, end, relocated };
+        self.put_cleaning(cleaning, Part { first: from, end, pauses });
+    }
+
+    /// A cleaning event that ends here, and what of the plan belongs to it.
+    pub(crate) fn put_cleaning(&mut self, cleaning: Cleaning, part: Part) {
+        self.cleanings.push(cleaning);
+        self.cleaning_parts.push(part);
     }
 
     /// The operations from `first` to here, and pauses without any, are a step of a cleaning event that is not over with it:
     /// the next [`cleaned`](Self::cleaned) of the kind ends it, in this plan or in a later one.
     pub fn cleaned_in_part(&mut self, kind: &'static str, first: usize) {
-        self.unfinished.get_or_insert((kind, first as u32));
+        let first = self.unfinished.map_or(first as u32, |(_, step)| step.first);
+        let (end, pauses) = (self.ops.len() as u32, self.pauses.len() as u32);
+        self.put_unfinished(kind, Part { first, end, pauses });
+    }
+
+    /// What is here of a cleaning event that a later plan goes on with.
+    pub(crate) fn put_unfinished(&mut self, kind: &'static str, part: Part) {
+        self.unfinished = Some((kind, part));
     }
 
     /// Into how many extents the layer split the host's request (He & Du count sub-requests per extent); 1 at first.
@@ -407,14 +432,14 @@ impl Plan {
         &self.cleanings
     }
 
-    /// Of each of these the first operation in this plan, with the steps before its last one.
-    pub fn cleaned_from(&self) -> &[u32] {
-        &self.cleaned_from
+    /// What of this plan belongs to each of these, with the steps before its last one.
+    pub fn cleaning_parts(&self) -> &[Part] {
+        &self.cleaning_parts
     }
 
-    /// The cleaning event that a later plan goes on with, and its first operation here.
+    /// The cleaning event that a later plan goes on with, and what of it is here.
     #[inline]
-    pub fn unfinished(&self) -> Option<(&'static str, u32)> {
+    pub fn unfinished(&self) -> Option<(&'static str, Part)> {
         self.unfinished
     }
 

@@ -3,7 +3,7 @@
 use super::Metrics;
 use super::tallies::{Cleanings, Tally};
 use smrlab_drive::{OpDone, TimedPlan};
-use smrlab_stl::{Cause, Dir, Pause};
+use smrlab_stl::{Cause, Dir, Part, Pause};
 use smrlab_units::SimTime;
 
 impl Metrics {
@@ -73,15 +73,15 @@ impl Metrics {
         if !plan.cleanings().is_empty() {
             self.fill.cleaned();
         }
-        for (c, from) in plan.cleanings().iter().zip(plan.cleaned_from()) {
-            if let Some(span) = worked_on(executed, *from, c.end) {
+        for (c, part) in plan.cleanings().iter().zip(plan.cleaning_parts()) {
+            if let Some(span) = worked_on(executed, part) {
                 self.cleaned_within(span, executed.whole, |all, (from, to)| {
                     all.of(c.kind).add(from, to, c.relocated.0);
                 });
             }
         }
-        if let Some((kind, first)) = plan.unfinished()
-            && let Some(span) = worked_on(executed, first, plan.ops().len() as u32)
+        if let Some((kind, step)) = plan.unfinished()
+            && let Some(span) = worked_on(executed, &step)
         {
             self.cleaned_within(span, executed.whole, |all, (from, to)| all.of(kind).step(from, to));
         }
@@ -120,17 +120,29 @@ impl Metrics {
     }
 }
 
-/// When the operations from `first` up to `end` were worked on, with pauses before them, or the pauses of a plan that has no
-/// operations; `None`: not at all.
-fn worked_on(executed: &TimedPlan<'_>, first: u32, end: u32) -> Option<(SimTime, SimTime)> {
-    let (first, end) = (first as usize, (end as usize).min(executed.done));
-    let from = match first {
-        0 => executed.began,
-        n => *executed.ends.get(n - 1)?,
+/// When a part of a plan was worked on; `None`: not at all. A pause right before it that is not for cleaning, such as a commit, belongs to what
+/// was done before.
+fn worked_on(executed: &TimedPlan<'_>, part: &Part) -> Option<(SimTime, SimTime)> {
+    let (plan, done) = (executed.plan, executed.done);
+    let before = |op: usize| match op {
+        0 => Some(executed.began),
+        n => executed.ends.get(n - 1).copied(),
     };
-    if first < end {
-        return Some((from, executed.ends[end - 1]));
+    let (first, end) = (part.first as usize, part.end as usize);
+    let pauses = &plan.pauses()[..part.pauses as usize];
+    let pauses = &pauses[pauses.partition_point(|(at, _)| *at < part.first)..];
+    let other = |(at, pause): &&(u32, Pause)| *at == part.first && pause.cause != Cause::Clean;
+    let (others, own) = pauses.split_at(pauses.iter().take_while(other).count());
+    let time = |pauses: &[(u32, Pause)]| SimTime(pauses.iter().map(|(_, pause)| pause.time.0).sum());
+    let from = before(first)? + time(others);
+    if done < end {
+        // Given up amid it.
+        return (first < done).then_some((from, before(done)?));
     }
-    let pauses = executed.whole && executed.plan.ops().is_empty() && !executed.plan.pauses().is_empty();
-    pauses.then_some((from, executed.served.end))
+    let own = if executed.whole { own } else { &[] };
+    if first == end {
+        return (!own.is_empty()).then(|| (from, from + time(own)));
+    }
+    let behind = &own[own.partition_point(|(at, _)| *at < part.end)..];
+    Some((from, before(end)? + time(behind)))
 }

@@ -30,19 +30,24 @@ struct Both {
 
 impl Both {
     fn plan(&mut self, e: &TimedPlan<'_>) {
-        let over = e.plan.cleanings().iter().zip(e.plan.cleaned_from());
-        let over = over.map(|(c, from)| (c.kind, *from, c.end, Some(c.relocated.0)));
-        let to_come = e.plan.unfinished().map(|(kind, from)| (kind, from, u32::MAX, None));
-        for (kind, from, end, relocated) in over.chain(to_come) {
-            let ops = (from as usize)..(end as usize).min(e.done);
-            let pauses = e.whole && e.plan.ops().is_empty() && !e.plan.pauses().is_empty();
-            let to = match ops.clone().last() {
-                Some(last) => e.ends[last],
-                None if pauses => e.served.end,
-                None => continue,
-            };
-            let from = if ops.start == 0 { e.began } else { e.ends[ops.start - 1] };
-            self.list.cleanings.push((kind, from.0, to.0, relocated, e.whole));
+        let over = e.plan.cleanings().iter().zip(e.plan.cleaning_parts());
+        let over = over.map(|(c, part)| (c.kind, *part, Some(c.relocated.0)));
+        let to_come = e.plan.unfinished().map(|(kind, part)| (kind, part, None));
+        // What was told of the plan's pauses.
+        let told = if e.whole { e.plan.pauses().len() } else { 0 };
+        let told = self.list.pauses.len() - told..;
+        for (kind, part, relocated) in over.chain(to_come) {
+            let ops = (part.first as usize)..(part.end as usize).min(e.done);
+            let pauses = e.plan.pauses()[..part.pauses as usize].iter().zip(&self.list.pauses[told.clone()]);
+            let mut pauses: Vec<_> = pauses.filter(|((at, _), _)| *at >= part.first).collect();
+            let mut from = if ops.start == 0 { e.began.0 } else { e.ends[ops.start - 1].0 };
+            // A commit before it, say.
+            while pauses.first().is_some_and(|((at, p), _)| *at == part.first && p.cause != Cause::Clean) {
+                from = pauses.remove(0).1.3;
+            }
+            let pauses = pauses.into_iter().map(|(_, told)| told.3);
+            let Some(to) = ops.map(|op| e.ends[op].0).chain(pauses).max() else { continue };
+            self.list.cleanings.push((kind, from, to, relocated, e.whole));
         }
         self.list.cleaned_since |= !e.plan.cleanings().is_empty();
     }
@@ -176,6 +181,8 @@ fn every_figure_is_what_a_list_of_all_that_happened_says() {
         ("tiny", "rmw"),
         ("tiny", "static-1234"),
         ("tiny", "static-R(4123)"),
+        // Each update moves where the next one begins.
+        ("tiny", "static-124R(3),tracks=15,journal=on"),
         ("tiny", "disk-cache,cache=10%,idle=5ms"),
         ("tiny", "s-block,sblock_blocks=160"),
         ("tiny", "log"),

@@ -407,3 +407,22 @@ fn fua_reaches_the_disks_of_an_array() {
         }
     }
 }
+
+/// The steps of a drive-managed drive's cleaning are operations and pauses of its own: neither the request that one delays nor the records
+/// behind it are cleaning.
+#[test]
+fn a_step_of_cleaning_is_not_the_request_that_it_delays() {
+    let trace = "synth:uniform,requests=250,size=8KiB,span=400KiB,write=80%,interarrival=20ms";
+    for layer in [
+        "persistent-cache,map_limit=60,map_trigger=40,idle=1h",
+        "host-aware,map_limit=60,map_trigger=40,idle=1h,zone=64KiB",
+    ] {
+        let r = done(trace, &format!("drive = 'tiny'\nlayer = '{layer}'"));
+        let own = number(&r, "/time_by_cause_s/clean") + number(&r, "/time_by_cause_s/journal");
+        let told = number(&r, "/cleaning/total_s");
+        assert!(
+            number(&r, "/cleaning/count") > 3.0 && (told - own).abs() < 1e-9,
+            "{layer}: {told} s, not {own} s"
+        );
+    }
+}
