@@ -124,8 +124,8 @@ def _times(wrong: Faults, doc: dict[str, Any], requests: Columns, timeline: Colu
 
 
 def _most(rows: list[tuple[int, int, int, str]]) -> int:
-    """The most requests that were sent and not answered, of all instants at which one came."""
-    return max(sum(came <= t < end for came, _, end, _ in rows) for t in {row[0] for row in rows})
+    """The most requests that had come and were not answered, of all instants at which one came."""
+    return max(1, *(sum(came <= t < end for came, _, end, _ in rows) for t in {row[0] for row in rows}))
 
 
 def _medium(wrong: Faults, doc: dict[str, Any], media: Columns, timeline: Columns) -> None:

@@ -170,7 +170,7 @@ pub const KEYS: &[Key] = &[
     key("overload.suggested_scale_time", "suggested --scale-time", "", "a --scale-time that brings the load to 0.7"),
     key("backlog_exact", "backlog is exact", "", "backlog_max was counted request by request; false: it is the largest number \
          at the end of a window of the timeline, because too many were waiting to count"),
-    key("backlog_max", "longest backlog", "requests", "most requests that were sent and not yet completed"),
+    key("backlog_max", "longest backlog", "requests", "most requests that had come and were not completed at one instant; at least 1"),
     key("space.gain", "space gain", "", "data held, of what tracks as wide as the head would hold").from(CASSUTO),
     key("space.efficiency", "space efficiency", "share", "blocks that the host sees, of the blocks of the medium outside its \
          random-access part, or of all where it has blocks of that part, too")

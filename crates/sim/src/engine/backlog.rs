@@ -82,9 +82,14 @@ impl Backlog {
         self.len += 1;
     }
 
-    /// The largest number of requests in the system; `None`: more than are counted here.
+    /// Whether all have an answer.
+    pub fn all_answered(&self) -> bool {
+        self.open == 0
+    }
+
+    /// The largest number of requests in the system, at least the one that comes; `None`: more than are counted here.
     pub fn max(&self) -> Option<u64> {
-        self.exact.then(|| self.there())
+        self.exact.then(|| self.there().max(1))
     }
 }
 
@@ -136,7 +141,7 @@ mod tests {
         let mut b = Backlog::default();
         b.arrived(SimTime(0));
         b.answered(SimTime(0));
-        assert_eq!(b.max(), Some(0));
+        assert_eq!(b.max(), Some(1), "it is one when it comes");
         // All come at 7, and then it is known that the first was answered at once.
         (0..3).for_each(|_| b.arrived(SimTime(7)));
         [7, 9, 9].into_iter().for_each(|ack| b.answered(SimTime(ack)));
@@ -170,7 +175,7 @@ mod tests {
                         b.answered(SimTime(ack));
                     }
                 }
-                assert_eq!(b.max(), Some(most.max(waiting(&all, at))), "seed {seed} at {at}");
+                assert_eq!(b.max(), Some(most.max(waiting(&all, at)).max(1)), "seed {seed} at {at}");
             }
         }
     }

@@ -130,6 +130,9 @@ impl Sender {
     }
 }
 
+/// A layout or a filter that forgets a request: nothing a user can mend.
+const UNANSWERED: &str = "a request was never answered";
+
 /// Has the volume do what is due before the next request, to which the trace gives the time `trace`; answers when that is
 /// sent.
 #[inline]
@@ -153,7 +156,7 @@ where
             (Some(_), _) => {}
             (None, Some(at)) => return Ok(at),
             (None, None) => {
-                return Err(RunError::Request("a request was never answered".to_owned()));
+                return Err(RunError::Request(UNANSWERED.to_owned()));
             }
         }
         steps += 1;
@@ -246,6 +249,9 @@ where
         if steps.is_multiple_of(CHECK_EVERY) {
             control.check()?;
         }
+    }
+    if !sender.backlog.all_answered() {
+        return Err(RunError::Request(UNANSWERED.to_owned()));
     }
     Ok(sender.backlog.max().filter(|_| arrivals == Arrivals::Trace))
 }

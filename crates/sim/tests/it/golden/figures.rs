@@ -230,10 +230,9 @@ pub(super) fn rates(d: &Done) {
         let scale = d.get("/overload/suggested_scale_time") * 0.7 / load;
         assert!((1.0..=1.1).contains(&scale), "rounded up to two digits, not to {scale}");
     }
-    // A request is in the system when it comes, though it take no time.
-    let there = |e: &Served, r: &Served| e.completion > r.arrival || e.id == r.id;
-    let waiting = |r: &Served| d.requests[..=r.id].iter().filter(|e| there(e, r)).count();
-    d.is("/backlog_max", d.requests.iter().map(waiting).max().unwrap() as f64);
+    // What takes no time waits nowhere; a request that comes is one.
+    let there = |at: u64| d.requests.iter().filter(|e| e.arrival <= at && at < e.completion).count();
+    d.is("/backlog_max", d.requests.iter().map(|r| there(r.arrival)).max().unwrap().max(1) as f64);
     stalls(d);
     let background: u64 = d.media.iter().filter(|o| o.request < 0).map(|o| o.blocks).sum();
     let all: u64 = d.media.iter().map(|o| o.blocks).sum();
