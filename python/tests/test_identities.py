@@ -153,3 +153,22 @@ def test_two_halves_of_a_trace_with_a_state_between_are_the_whole(tmp_path: Path
                 assert whole == first + second, f"seed {seed}: {stack}: {where}.{key}"
         looked += 1
     assert looked > 2
+
+
+@pytest.mark.parametrize("stack", ["host-aware,zone=96blk,map_trigger=1", "persistent-cache,log_late=1"])
+@pytest.mark.parametrize("memory", ["write_cache=off,read_ahead=two-tracks", "write_cache=on,zero_latency=on"])
+def test_schedulers_look_again_where_requests_begin(stack: str, memory: str, tmp_path: Path) -> None:
+    """Reads from the drive's memory and pauses of cleaning move that: a build that checks itself ends otherwise."""
+    trace = tmp_path / "trace.csv"
+    for seed in range(12):
+        trace.write_text(requests(Random(seed), zoned=False))
+        for scheduler in ("sptf,depth=8", "c-look"):
+            smrlab.run(
+                f"{trace}:csv",
+                drive=f"tiny,{memory}",
+                stack=stack,
+                scheduler=scheduler,
+                arrivals="closed,depth=4",
+                prefill="50%",
+                wrap="capacity",
+            )

@@ -228,7 +228,9 @@ impl ScheduledDrive {
                         watch.answered(&self.buffered(came, request, served), &write).map(|()| Some(served))
                     }
                     Concern::Nothing if held => {
-                        self.dispatch(now, (came, request), How::AtOnce, watch).map(Some)
+                        let served = self.dispatch(now, (came, request), How::AtOnce, watch)?;
+                        self.look_behind(request);
+                        Ok(Some(served))
                     }
                     _ => Ok(None),
                 }
@@ -327,11 +329,31 @@ impl ScheduledDrive {
     /// # Errors
     /// Those of `watch`.
     pub fn step<O: Observer>(&mut self, now: SimTime, watch: &mut O) -> Result<bool, O::Error> {
-        let Some(step) = self.drive.next_step(now, watch) else { return Ok(false) };
+        let due = !self.waiting.is_empty() && self.drive.next_wake().is_some_and(|at| at < now);
+        let Some(step) = self.drive.next_step(now, watch) else {
+            // One that found nothing to do may have ended all the same.
+            self.look_again(due);
+            return Ok(false);
+        };
         let end = step.served.end;
         watch.background(&step)?;
         show(&self.drive, end, watch);
+        self.look_again(due);
         Ok(true)
+    }
+
+    /// What waits may start elsewhere behind a request that was carried out.
+    fn look_behind(&mut self, request: &HostRequest) {
+        if !self.drive.stable_locations() {
+            self.waiting.relocate(&self.drive, affected(&self.drive, request));
+        }
+    }
+
+    /// What waits may start elsewhere where it came in a pause of background work that went on.
+    fn look_again(&mut self, went_on: bool) {
+        if went_on && !self.drive.stable_locations() {
+            self.waiting.relocate(&self.drive, 0..u64::MAX);
+        }
     }
 
     fn decide<O: Observer>(&mut self, now: SimTime, at_now: bool, watch: &mut O) -> Result<(), O::Error> {
@@ -381,9 +403,7 @@ impl ScheduledDrive {
             self.leaving = (self.drive.free_at(), w.request.blocks.0);
         }
         self.waiting.free_behind(&w, &self.drive);
-        if !self.drive.stable_locations() {
-            self.waiting.relocate(&self.drive, affected(&self.drive, &w.request));
-        }
+        self.look_behind(&w.request);
         debug_assert!(self.waiting.is_fresh(&self.drive), "places of waiting requests are stale");
         Ok(w.accepted.is_none().then_some(served))
     }
@@ -395,8 +415,6 @@ impl ScheduledDrive {
     }
 
     fn take_steps<O: Observer>(&mut self, now: SimTime, watch: &mut O) -> Result<(), O::Error> {
-        // A step is over as soon as its last operation began, and none begins while a request waits: nobody waits for what
-        // it moved.
         while self.step(now, watch)? {}
         debug_assert!(self.waiting.is_fresh(&self.drive), "places of waiting requests are stale");
         Ok(())
