@@ -89,6 +89,15 @@ impl Slot {
         Self { member, dead: false, dies_at: None, untold: 0..0 }
     }
 
+    /// Whether a request lies within it.
+    pub(crate) fn holds(&self, request: &HostRequest) -> bool {
+        let blocks = match &self.member {
+            Member::Drive(queue) => queue.drive().layer().host_blocks(),
+            Member::Ssd(ssd) => ssd.blocks,
+        };
+        request.span().end <= blocks.0
+    }
+
     /// Does a request without time whose data nobody follows; answers why it was refused if it was. Writes that follow one another are
     /// told as one, the last of them by [`tell`](Self::tell).
     pub(crate) fn instantly<O: ArrayObserver>(

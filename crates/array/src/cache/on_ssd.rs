@@ -85,7 +85,8 @@ impl Cached {
         for part in self.parts(&(r.lba.0 + done.start..r.lba.0 + done.end)) {
             let (page, stamp) = (part.page, self.stamp());
             let whole = self.settings.round && !plan.wants_data();
-            let sectors = if whole { pages::mask(&(0..self.settings.page)) } else { part.mask() };
+            let behind = self.inner.host_blocks().0 - page * self.settings.page;
+            let sectors = if whole { pages::mask(&(0..self.settings.page.min(behind))) } else { part.mask() };
             let again = self.dirty.valid(page) & sectors != 0;
             if let Some(found) = self.dirty.put(page, sectors, stamp) {
                 plan.record(DirtyChange::of_page(page, &found));

@@ -100,6 +100,7 @@ impl EventLoop {
         let op = &self.plan.ops()[i];
         let (now, member) = (self.now, op.member);
         let slot = &mut self.members[member.at()];
+        debug_assert!(slot.holds(&op.request), "beyond its member: {op:?}");
         if slot.dead {
             let nothing = Answer::none(op, now);
             self.answer(member, nothing);

@@ -334,3 +334,13 @@ fn a_stack_is_the_array_and_the_layer_that_it_names() {
     assert!(says("stack = 'raid5 / rmw'\nlayer = 'log'").contains("layer=log is another"));
     assert!(says("stack = 'cmr / raid5'").starts_with("stack: "));
 }
+
+/// The last page of a cache is shorter where the space is no multiple of a page: what is rounded up ends there, which the array asks of
+/// all that it sends to its members.
+#[test]
+fn a_cache_that_rounds_to_pages_stays_within_its_array() {
+    let array = "striped,disks=2,chunk=7blk,ssd_write=8KiB,ssd_page=4KiB,ssd_round=on";
+    let r = go(array, "virtualguard", "synth:sequential,requests=1300,size=3blk,write=100%,span=100%", "");
+    assert!(number(&r, "/space/host_blocks") % 8.0 > 0.0);
+    assert!(number(&r, "/array/ssd_destaged_blocks") > 3800.0);
+}
