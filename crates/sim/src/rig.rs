@@ -234,6 +234,8 @@ impl<const EXTRAS: bool, V: Runs<EXTRAS>> Rig<V, EXTRAS> {
             },
         };
         let mut keys = summary(&mut total, &run.of_all(of_all));
+        // All have the windows of the one that was busy for longest.
+        members.iter().for_each(|m| total.timeline.follow(&m.timeline));
         let mut tables = tables(&total);
         if let Some(array) = volume.array() {
             // Each head is over the bands of its own disk.

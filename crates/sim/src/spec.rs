@@ -76,7 +76,7 @@ spec! {
     verify_media: bool = "false", "check data: follow what every block of the medium holds, and fail where the host would read anything else";
     requests: bool = "false", "write requests.parquet: one row for each host request, with where its time went";
     media_log: bool = "false", "write media.parquet: one row for each media operation";
-    window: Option<String> = "", "width of the timeline's windows, doubled until they are at most 1048576; without it at most 2000 windows";
+    window: Option<String> = "", "width of the timeline's windows, doubled until they are at most 1048576, and 4194304 of all drives of an array; without it at most 2000 windows";
     stall: String = "500ms", "a request whose response takes longer than this is a stall";
     adjusted_blocks: u64 = "1000", "blocks in an adjusted operation (Cassuto)";
     adjusted_rule: String = "ceil", "adjusted operations of n blocks: 'ceil' or 'floor+1'";

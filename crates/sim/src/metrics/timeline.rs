@@ -11,8 +11,10 @@ pub const ADAPTIVE_LIMIT: usize = 2000;
 const OF_ALL: usize = 64 * ADAPTIVE_LIMIT;
 /// Each drive may have so many however many drives there are.
 const AT_LEAST: usize = 16;
-/// At most so many windows in any case; beyond that the width doubles too.
+/// At most so many windows of a width that the user gave; beyond that it doubles too.
 pub const FIXED_LIMIT: usize = 1 << 20;
+/// All drives of an array have at most so many together then: with the rows of the result some 4 GB.
+const FIXED_OF_ALL: usize = 4 * FIXED_LIMIT;
 const FIRST_WIDTH: SimTime = SimTime::from_ms(1);
 
 const ARRIVALS: usize = 0;
@@ -111,12 +113,13 @@ pub struct Timeline {
 }
 
 impl Timeline {
-    /// Windows of `width`; `None`: as narrow as [`ADAPTIVE_LIMIT`] of them allow, and fewer for more than 64 drives.
+    /// Windows of `width`, twice as wide until [`FIXED_LIMIT`] are enough; `None`: as narrow as [`ADAPTIVE_LIMIT`] of them allow. Fewer
+    /// for many drives.
     pub fn new(width: Option<SimTime>, drives: usize) -> Self {
-        let adaptive = (OF_ALL / drives.max(1)).clamp(AT_LEAST, ADAPTIVE_LIMIT);
+        let most = |all: usize, limit| (all / drives.max(1)).clamp(AT_LEAST, limit);
         let windows = match width {
-            Some(w) => Windows::new(w, FIXED_LIMIT),
-            None => Windows::new(FIRST_WIDTH, adaptive),
+            Some(w) => Windows::new(w, most(FIXED_OF_ALL, FIXED_LIMIT)),
+            None => Windows::new(FIRST_WIDTH, most(OF_ALL, ADAPTIVE_LIMIT)),
         };
         Self { windows }
     }
@@ -247,7 +250,7 @@ impl Timeline {
 mod tests {
     use super::*;
 
-    /// After a week, windows are as many as the drives leave, and half as many at least; a width that was given stays.
+    /// After a week, windows are as many as the drives leave, and half as many at least.
     #[test]
     fn many_drives_have_fewer_windows_each() {
         let week = SimTime::from_ms(7 * 24 * 3_600_000);
@@ -260,7 +263,11 @@ mod tests {
             let n = windows(None, drives);
             assert!((most / 2..=most).contains(&n), "{drives} drives: {n}");
         }
-        assert_eq!(windows(Some(SimTime::from_ms(60_000)), 65_535), 7 * 24 * 60 + 1);
+        // A width that was given stays where the memory allows that.
+        let minute = Some(SimTime::from_ms(60_000));
+        assert_eq!([1, 64, 400].map(|drives| windows(minute, drives)), [7 * 24 * 60 + 1; 3]);
+        assert!((32..=64).contains(&windows(minute, 65_535)));
+        assert!((FIXED_LIMIT * 2 / 5..=FIXED_LIMIT * 4 / 5).contains(&windows(Some(SimTime::from_ms(1)), 5)));
     }
 
     /// Two windows that become one: what is counted adds up, the extremes are those of both, the cache is as it was last.
