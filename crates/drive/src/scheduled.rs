@@ -344,7 +344,7 @@ impl ScheduledDrive {
 
     /// What waits may start elsewhere behind a request that was carried out.
     fn look_behind(&mut self, request: &HostRequest) {
-        if !self.drive.stable_locations() {
+        if !self.waiting.is_empty() && !self.drive.stable_locations() {
             self.waiting.relocate(&self.drive, affected(&self.drive, request));
         }
     }
