@@ -111,7 +111,7 @@ impl Chosen {
         let Some(below) = &self.below else { return self.build_own(context) };
         let each = below.disks as usize;
         let (sizes, zones) = (context.disks().to_vec(), context.all_zones().to_vec());
-        let (chosen, seed) = (below.clone(), context.seed);
+        let (chosen, seed, all_zones) = (below.clone(), context.seed, zones.clone());
         let make = move |member: usize| {
             let own = member * each..(member + 1) * each;
             let context = ArrayContext::new(&sizes[own.clone()]).zoned(zones.get(own).unwrap_or_default());
@@ -129,11 +129,10 @@ impl Chosen {
             disks: below.disks,
             ssds: built.first().map_or(0, |member| member.ssds.len() as u32),
             arrays: below.arrays(),
-            losses: below.capabilities().losses,
         };
         ssds.extend(built.into_iter().flat_map(|member| member.ssds));
         let make = Box::new(move |member| Some(make(member).ok()?.array));
-        let nested = Nested::new(array, shape, make).map(Box::new);
+        let nested = Nested::new(array, shape, make, all_zones).map(Box::new);
         let array = nested.ok_or_else(|| SpecError::Other("a member cannot be made".to_owned()))?;
         Ok(BuiltArray { array, ssds })
     }

@@ -210,3 +210,33 @@ pub fn counted(array: &dyn Array) -> Counted {
     array.counters(&mut all);
     all
 }
+
+/// The same of an array and of the arrays that are its members.
+#[derive(Clone, Debug, Default)]
+pub struct Counts {
+    own: Counted,
+    members: Vec<Self>,
+}
+
+impl Counts {
+    /// What was counted from the beginning on.
+    pub fn of(array: &dyn Array) -> Self {
+        Self { own: counted(array), members: array.members().into_iter().map(Self::of).collect() }
+    }
+
+    /// What happened after `before` was counted. Levels stay as they are.
+    #[must_use]
+    pub fn since(self, before: &Self) -> Self {
+        let nothing = Self::default();
+        let before_of = before.members.iter().chain(std::iter::repeat(&nothing));
+        Self {
+            own: self.own.since(&before.own),
+            members: self.members.into_iter().zip(before_of).map(|(m, b)| m.since(b)).collect(),
+        }
+    }
+
+    /// What `make` makes of the array's counters and of what it made of those of its members.
+    pub fn told<T>(&self, make: &impl Fn(&Counted, Vec<T>) -> T) -> T {
+        make(&self.own, self.members.iter().map(|member| member.told(make)).collect())
+    }
+}

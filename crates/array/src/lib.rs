@@ -34,7 +34,7 @@ pub mod volume;
 
 pub use bytes::{Buffers, Staging};
 pub use chosen::{BuiltArray, Chosen, parse};
-pub use contract::{Array, Capabilities, Health, Locks, Phase, Stop, counted};
+pub use contract::{Array, Capabilities, Counts, Health, Locks, Phase, Stop, counted};
 pub use entry::{ArrayContext, ArrayEntry};
 pub use event_loop::{Done, EventLoop, Schedule};
 pub use job::{Job, Ticket, Work};

@@ -69,7 +69,8 @@ impl Array for Nested {
         let (at, disk) = self.shape.disk(member);
         self.within[at].fresh.remove(&disk.0);
         self.member(at, plan, |member, own| member.failed(disk, own));
-        if self.shape.losses == 0 {
+        // Nothing would bring back what the disk held.
+        if !self.within[at].array.rebuildable(disk) {
             self.throw_out(at, plan);
         }
     }
@@ -112,9 +113,8 @@ impl Array for Nested {
     fn reported(&mut self, member: MemberId, zones: &[Zone]) {
         let (at, disk) = self.shape.disk(member);
         let own = &mut self.within[at];
-        if own.lost {
-            own.zones.insert(disk.0, zones.to_vec());
-        } else {
+        own.zones.insert(disk.0, zones.to_vec());
+        if !own.lost {
             own.array.reported(disk, zones);
         }
     }
@@ -148,7 +148,11 @@ impl Array for Nested {
         let state::Found { above, members } = state::Found::of(records, self.within.len());
         self.above(plan, |array, own| array.recover(&above, own));
         for (at, member) in members.into_iter().enumerate() {
-            (self.within[at].lost, self.within[at].fresh) = (member.lost, member.fresh);
+            let own = &mut self.within[at];
+            (own.lost, own.fresh) = (member.lost, member.fresh);
+            if !own.lost {
+                own.zones.clear();
+            }
             self.member(at, plan, |array, own| array.recover(&member.records, own));
         }
     }

@@ -6,8 +6,8 @@
 //! the member's bytes come from and go to is said in terms of the work above ([`buffers`]), so a work above ends no earlier than
 //! the works that were done for it.
 //!
-//! A member that refuses a request is thrown out by the array above, as a drive would be; one without redundancy at once when a
-//! drive of it dies. With a fresh drive in the place of each dead one it begins anew, on drives that hold anything: it makes its
+//! A member that refuses a request is thrown out by the array above, as a drive would be; at once when a drive of it dies that it
+//! cannot rebuild. With a fresh drive in the place of each dead one it begins anew, on drives that hold anything: it makes its
 //! copies and parities fit as after a loss of power, while the array above rebuilds it.
 
 mod array;
@@ -23,7 +23,7 @@ use crate::tickets::Tickets;
 use crate::{Array, Health, Job, MemberId, MemberPlan, Phase, Stop, Ticket};
 use buffers::{Buffers, Slots};
 use smrlab_stl::{HostRequest, Refusal};
-use smrlab_units::{HostOp, SimTime, Zone};
+use smrlab_units::{HostOp, SimTime, Zone, ZoneCondition};
 use std::collections::{BTreeMap, BTreeSet};
 
 tasks! {
@@ -44,7 +44,7 @@ struct Within {
     lost: bool,
     /// Its drives that were replaced since.
     fresh: BTreeSet<u32>,
-    /// What these report of their zones.
+    /// What drives have reported of their zones, of a member that is lost: these, and at a start all.
     zones: BTreeMap<u32, Vec<Zone>>,
     /// Requests of the array above that it has not answered, and works that are not over.
     requests: u64,
@@ -106,6 +106,8 @@ pub(crate) struct Nested {
     within: Vec<Within>,
     shape: Shape,
     make: Make,
+    /// Of each drive its zones.
+    zones: Vec<Vec<Zone>>,
     works: Tickets<Doing>,
     queue: Vec<Option<Queued>>,
     free: Vec<usize>,
@@ -117,8 +119,13 @@ pub(crate) struct Nested {
 }
 
 impl Nested {
-    /// `above` over members that `make` makes; `None`: one of them cannot be made.
-    pub(crate) fn new(above: Box<dyn Array>, shape: Shape, make: Make) -> Option<Self> {
+    /// `above` over members that `make` makes, on drives with these zones; `None`: one of them cannot be made.
+    pub(crate) fn new(
+        above: Box<dyn Array>,
+        shape: Shape,
+        make: Make,
+        zones: Vec<Vec<Zone>>,
+    ) -> Option<Self> {
         let member = |i| {
             let idle_since = SimTime::ZERO;
             let (fresh, zones, array) = (BTreeSet::new(), BTreeMap::new(), make(i)?);
@@ -129,6 +136,7 @@ impl Nested {
             above,
             shape,
             make,
+            zones,
             works: Tickets::default(),
             queue: Vec::new(),
             free: Vec::new(),
@@ -323,6 +331,7 @@ impl Nested {
 
     fn throw_out(&mut self, at: usize, plan: &mut MemberPlan) {
         if !std::mem::replace(&mut self.within[at].lost, true) {
+            self.within[at].zones.clear();
             plan.record(state::Event::Lost(at));
             self.above(plan, |above, own| above.failed(MemberId(at as u32), own));
         }
@@ -341,7 +350,10 @@ impl Nested {
         let Some(mut array) = (self.make)(at) else { return };
         let member = &mut self.within[at];
         member.fresh.clear();
-        for (disk, zones) in std::mem::take(&mut member.zones) {
+        let mut reported = std::mem::take(&mut member.zones);
+        let each = self.shape.disks as usize;
+        for (disk, zones) in (0..).zip(self.zones.iter().skip(at * each).take(each)) {
+            let zones = reported.remove(&disk).unwrap_or_else(|| used(zones));
             array.reported(MemberId(disk), &zones);
         }
         (member.array, member.lost) = (array, false);
@@ -349,6 +361,15 @@ impl Nested {
         self.member(at, plan, |array, own| array.unclean(Stop::PowerLost, own));
         self.above(plan, |above, own| above.replaced(MemberId(at as u32), own));
     }
+}
+
+/// The zones of a drive of which nobody knows what it holds: all that may be full are.
+fn used(zones: &[Zone]) -> Vec<Zone> {
+    let full = |zone: &Zone| match zone.kind.has_pointer() {
+        true => Zone { condition: ZoneCondition::Full, pointer: None, ..*zone },
+        false => *zone,
+    };
+    zones.iter().map(full).collect()
 }
 
 #[cfg(test)]

@@ -23,8 +23,6 @@ pub(crate) struct Shape {
     pub(crate) ssds: u32,
     /// Arrays that a member is, with those below it.
     pub(crate) arrays: u32,
-    /// How many drives a member can lose.
-    pub(crate) losses: u32,
 }
 
 impl Shape {
@@ -64,7 +62,7 @@ mod tests {
     /// Three members of two drives and one SSD each, and an SSD above: drives 0 to 5, SSDs 6 to 9.
     #[test]
     fn drives_come_first_and_every_number_is_given_once() {
-        let shape = Shape { members: 3, own_ssds: 1, disks: 2, ssds: 1, arrays: 1, losses: 1 };
+        let shape = Shape { members: 3, own_ssds: 1, disks: 2, ssds: 1, arrays: 1 };
         let mut all: Vec<u32> =
             (0..3).flat_map(|at| (0..3).map(move |own| shape.flat(at, MemberId(own)).0)).collect();
         assert_eq!(all, [0, 1, 7, 2, 3, 8, 4, 5, 9]);
@@ -78,7 +76,7 @@ mod tests {
     /// An array over two arrays over two: seven arrays, and none has another's stripes.
     #[test]
     fn stripes_of_no_two_arrays_are_the_same() {
-        let of = |arrays| Shape { members: 2, own_ssds: 0, disks: 2, ssds: 0, arrays, losses: 0 };
+        let of = |arrays| Shape { members: 2, own_ssds: 0, disks: 2, ssds: 0, arrays };
         let (middle, top) = (of(1), of(3));
         let mut firsts = vec![0];
         for at in 0..2 {

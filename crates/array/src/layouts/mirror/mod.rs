@@ -282,8 +282,16 @@ impl Mirror {
 impl Array for Mirror {
     forward! { disks:
         fn failed(&mut self, member: MemberId, plan: &mut MemberPlan);
-        fn rebuildable(&self, member: MemberId) -> bool;
         fn health(&self, member: MemberId) -> Health;
+    }
+
+    fn rebuildable(&self, member: MemberId) -> bool {
+        let dead = |disk| self.disks.is_dead(MemberId(disk as u32));
+        self.disks.rebuildable(member)
+            && self.shape.first_chunks().map(|chunk| self.shape.copies(chunk)).all(|mut copies| {
+                !copies.clone().any(|copy| copy.disk == u64::from(member.0))
+                    || copies.any(|copy| !dead(copy.disk))
+            })
     }
 
     fn host_blocks(&self) -> Blocks {
@@ -345,6 +353,9 @@ impl Array for Mirror {
     }
 
     fn replaced(&mut self, member: MemberId, plan: &mut MemberPlan) {
+        if !self.rebuildable(member) {
+            return;
+        }
         let (settings, rows, now) = (self.rebuild, self.shape.rows, plan.now());
         self.disks.replace(member, |disk| settings.begin(disk, rows, now), plan);
     }

@@ -32,9 +32,14 @@ impl Shape {
     }
 
     /// Where the copies of a chunk are.
-    pub(super) fn copies(&self, chunk: u64) -> impl Iterator<Item = Copied> + use<> {
+    pub(super) fn copies(&self, chunk: u64) -> impl Iterator<Item = Copied> + Clone + use<> {
         let (first, disks) = (chunk * self.copies, self.disks);
         (first..first + self.copies).map(move |at| Copied { disk: at % disks, row: at / disks })
+    }
+
+    /// So many chunks that each of the others has its copies on the same disks as one of them.
+    pub(super) fn first_chunks(&self) -> Range<u64> {
+        0..self.disks.min(self.chunks())
     }
 
     /// The chunk of which a disk has a copy in a row.
