@@ -322,7 +322,7 @@ impl Drive {
         })
     }
 
-    /// Begins what can begin before `now` of the step under way; `true`: all of it.
+    /// Begins what can begin before `now` of the step under way, and what cannot be given up any more; `true`: all of it.
     fn go_on(&mut self, now: SimTime, watch: &mut impl Observer) -> bool {
         let Some(step) = &mut self.step else { return false };
         let plan = &self.step_plan;
@@ -332,7 +332,7 @@ impl Drive {
             if pause.is_none() && op.is_none() {
                 return true;
             }
-            if step.at >= now {
+            if step.at >= now && !plan.is_committed(step.next.0) {
                 return false;
             }
             if let Some((_, pause)) = pause {

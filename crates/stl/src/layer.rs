@@ -12,7 +12,8 @@ use std::ops::Range;
 pub enum StepEnd {
     /// All its operations were done: its changes hold.
     Done,
-    /// A host request came first: operations that had not started were given up, and nothing of the step holds.
+    /// A host request came first: operations that had not started were given up, the last one that the layer planned among them,
+    /// and nothing of the step holds.
     GivenUp,
 }
 

@@ -210,6 +210,10 @@ impl TranslationLayer for OnMedia {
 
     fn background(&mut self, now: SimTime, plan: &mut Plan) {
         self.planned(plan, |inner, plan| inner.background(now, plan));
+        // Given up before its records are written, a step would have changed what nobody knows of.
+        if let Some(last) = self.ids.last() {
+            plan.commit_with(*last);
+        }
     }
 
     fn recover(&mut self, records: &Records, plan: &mut Plan) {

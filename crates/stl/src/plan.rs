@@ -274,6 +274,12 @@ impl Plan {
         self.ack = Some((self.ops.len() as u32, self.pauses.len() as u32));
     }
 
+    /// A step of background work cannot be given up any more once `op` is done: what follows it is done, too.
+    pub(crate) fn commit_with(&mut self, op: OpId) {
+        let pauses = self.pauses.iter().filter(|(before, _)| *before <= op.0).count();
+        self.ack = Some((op.0 + 1, pauses as u32));
+    }
+
     /// Lets time pass behind the operations planned so far.
     pub fn pause(&mut self, cause: Cause, time: SimTime) {
         self.pauses.push((self.ops.len() as u32, Pause { cause, time }));
@@ -447,6 +453,12 @@ impl Plan {
     #[inline]
     pub fn ack_after(&self) -> usize {
         self.ack.map_or(self.ops.len(), |a| a.0 as usize)
+    }
+
+    /// Whether a step of background work of which so many operations are done cannot be given up any more.
+    #[inline]
+    pub fn is_committed(&self, done: usize) -> bool {
+        self.ack.is_some_and(|(after, _)| done >= after as usize)
     }
 
     /// Time that passes between operations, each with the number of operations before it, ascending.

@@ -223,8 +223,8 @@ impl Harness {
 
     /// Carries out what [`plan_background`](Self::plan_background) planned, all of it or a part.
     pub(crate) fn finish_background(&mut self, rng: &mut Rng) {
-        let ops = self.plan.ops().len() as u64;
-        let done = if rng.one_in(3) { rng.below(ops + 1) } else { ops };
+        let ops = self.plan.ops().len();
+        let done = self.step_done(rng);
         self.exec.begin();
         for op in 0..done as u32 {
             let Ok(()) = self.exec.step(&self.plan, OpId(op), &mut HostBuffer::None, &mut self.medium);
@@ -233,6 +233,13 @@ impl Harness {
             self.records.append(self.plan.records());
         }
         self.end_background(done == ops);
+    }
+
+    /// How many operations of the planned step are done: one in three is given up, where it can be.
+    pub(crate) fn step_done(&self, rng: &mut Rng) -> usize {
+        let ops = self.plan.ops().len();
+        let done = if rng.one_in(3) { rng.below(ops as u64 + 1) as usize } else { ops };
+        if self.plan.is_committed(done) { ops } else { done }
     }
 
     /// Tells both layers how the step ended.

@@ -244,7 +244,7 @@ impl VolatileRun {
 
     fn background(&mut self, h: &mut Harness, cache: &mut Cache) {
         let all = h.plan.ops().len();
-        let done = if self.rng.one_in(3) { self.rng.below(all as u64 + 1) as usize } else { all };
+        let done = h.step_done(&mut self.rng);
         self.carry_out(h, cache, HostBuffer::None, done, done == all);
         h.end_background(done == all);
     }

@@ -88,9 +88,12 @@ impl Script {
         items
     }
 
-    /// A step without items says that there is nothing left to do.
+    /// A step without items says that there is nothing left to do; behind an acknowledgement none can be given up.
     pub(super) fn work(&mut self) -> Vec<Item> {
-        let items: Vec<_> = (0..self.rng.below(4)).map(|_| self.anything()).collect();
+        let mut items: Vec<_> = (0..self.rng.below(4)).map(|_| self.anything()).collect();
+        if !items.is_empty() && self.rng.one_in(3) {
+            items.insert(self.rng.below(items.len() as u64 + 1) as usize, Item::Acknowledge);
+        }
         let groups = if items.is_empty() { 0 } else { self.rng.below(3) };
         self.step = (0..groups).map(|_| self.rng.below(HOST / GROUP) as usize).collect();
         self.last = items.is_empty();

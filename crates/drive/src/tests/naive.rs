@@ -166,8 +166,15 @@ impl World {
                 self.step = Some(Step { began: due, items, next: 0, at: due, ends: Vec::new() });
             }
             let mut s = self.step.take().unwrap();
-            while s.next < s.items.len() && s.at < now {
+            let is_op = |item: &&Item| matches!(item, Item::Op { .. });
+            let ack = s.items.iter().position(|item| matches!(item, Item::Acknowledge));
+            let commits = ack.map(|at| s.items[..at].iter().filter(is_op).count());
+            while s.next < s.items.len() {
                 let item = s.items[s.next];
+                let committed = commits.is_some_and(|ops| s.ends.len() >= ops);
+                if s.at >= now && !committed && !matches!(item, Item::Acknowledge) {
+                    break;
+                }
                 s.at = self.run(None, &item, s.at);
                 if let Item::Op { dir, pba, n, .. } = item {
                     s.ends.push(s.at);

@@ -58,6 +58,18 @@ fn what_was_flushed_survives_and_nothing_is_mixed_up() {
     assert_eq!(o.lost, 0, "metadata on the medium: {o:?}");
 }
 
+/// A step of background work is given up before its last operation or not at all: its records on the medium are written with that.
+#[test]
+fn steps_whose_records_are_on_the_medium_are_whole_or_never_were() {
+    let load = Volatile { requests: 100, longest: 40, seed: 0, every: 6, fences: true };
+    for text in ["disk-cache,journal=on,idle=1ms,association=dynamic", "host-aware", "persistent-cache"] {
+        for seed in 0..20 {
+            let o = run(text, "tiny", Metadata::Media, Volatile { seed, ..load });
+            assert_eq!(o.lost, 0, "{text}, seed {seed}: {o:?}");
+        }
+    }
+}
+
 /// Of every layer. Which of its options are met with a fence in so short a run is chance, and so is whether a cut does harm at all:
 /// layers of which nothing was seen yet get more runs.
 #[test]
