@@ -22,9 +22,9 @@ use crate::table::{Next, Requests, Server, Table};
 use member_bytes::MemberBytes;
 use parking_lot::MutexGuard;
 use serde_json::{Value, json};
-use smrlab_array::{BuiltArray, EventLoop, Health, Member, MemberId};
+use smrlab_array::{BuiltArray, Counts, EventLoop, Health, Member, MemberId};
 use smrlab_drive::Drive;
-use smrlab_stl::{Counted, HostBuffer, HostRequest};
+use smrlab_stl::{HostBuffer, HostRequest};
 use smrlab_units::{Blocks, Lba, SimTime};
 use ssd::SsdBytes;
 use status::taken_up;
@@ -43,7 +43,7 @@ struct LockedArray {
     /// Requests take the model's time; else each thread drives its own request to its end.
     timed: bool,
     /// What the array had counted when counting began.
-    before: Counted,
+    before: Counts,
 }
 
 fn drive(event_loop: &EventLoop, disk: usize) -> Option<&Drive> {
@@ -185,7 +185,7 @@ impl Arrayed {
             EventLoop::new(array, drives, Vec::new(), chosen.schedule.clone(), true).records_wait();
         let event_loop = if members.by_step { event_loop.background_by_step() } else { event_loop };
         let bytes = MemberBytes::new((on_disks, on_ssds), ledger.clone(), events.clone(), chosen);
-        let mut state = LockedArray { event_loop, bytes, timed: members.timed(), before: Counted::default() };
+        let mut state = LockedArray { event_loop, bytes, timed: members.timed(), before: Counts::default() };
         state.recover(&found, missing)?;
         Ok(Self { table: Table::new(state), ledger, events, members, layer, survives_cut, discards, blocks })
     }

@@ -10,7 +10,7 @@ use crate::result::{Facts, summary, tables, timelines};
 use crate::table::Table;
 use crate::watch::Watch;
 use serde_json::{Map, Value, json};
-use smrlab_array::{Array, ArrayState, EventLoop, Member, MemberId, Volume};
+use smrlab_array::{ArrayState, Counts, EventLoop, Member, MemberId, Volume};
 use smrlab_blockmap::BlockSet;
 use smrlab_drive::buffer::Counters;
 use smrlab_drive::{Drive, SavedState, ScheduledDrive};
@@ -308,41 +308,17 @@ fn counted_by_all(facts: &[Facts]) -> Counted {
     all
 }
 
-/// What an array has counted, and the arrays that are its members.
-#[derive(Clone, Default)]
-struct Counts {
-    own: Counted,
-    members: Vec<Self>,
-}
-
-impl Counts {
-    fn of(array: &dyn Array) -> Self {
-        Self {
-            own: smrlab_array::counted(array),
-            members: array.members().into_iter().map(Self::of).collect(),
-        }
-    }
-
-    /// What was counted since.
-    fn since(self, before: &Self) -> Map<String, Value> {
-        let own = self.own.since(&before.own);
-        let mut out: Map<String, Value> = own.iter().map(|(name, n)| (name.into(), json!(n))).collect();
-        if !self.members.is_empty() {
-            let nothing = Self::default();
-            let before = before.members.iter().chain(std::iter::repeat(&nothing));
-            out.insert(
-                "members".into(),
-                self.members.into_iter().zip(before).map(|(m, b)| m.since(b)).collect(),
-            );
-        }
-        out
-    }
-}
-
 /// What the array itself counted, and what befell its drives.
 fn array_json(event_loop: &EventLoop, before: &Counts, total: &Metrics) -> Value {
     let refused = total.refusals.count().unwrap_or(0);
-    let mut out = Counts::of(event_loop.array()).since(before);
+    let mut out =
+        Counts::of(event_loop.array()).since(before).told(&|own, members: Vec<Map<String, Value>>| {
+            let mut out: Map<String, Value> = own.iter().map(|(name, n)| (name.into(), json!(n))).collect();
+            if !members.is_empty() {
+                out.insert("members".into(), members.into_iter().map(Value::from).collect());
+            }
+            out
+        });
     if event_loop.deaths() > 0 || refused > 0 {
         out.insert("deaths".into(), json!(event_loop.deaths()));
         out.insert("refused".into(), json!(refused));

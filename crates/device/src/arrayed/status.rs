@@ -6,7 +6,7 @@ use crate::error::Result;
 use crate::ledger::Ledger;
 use crate::stats::Events;
 use serde_json::{Map, Value, json};
-use smrlab_array::{Health, Stop};
+use smrlab_array::{Counts, Health, Stop};
 use smrlab_stl::Counted;
 
 /// Says how the server before ended, where that was not in good order; what is left to do because of it is recorded by now.
@@ -21,9 +21,9 @@ pub(super) fn taken_up(stop: Stop, ledger: Option<&Ledger>, events: &Events) -> 
 }
 
 impl LockedArray {
-    /// What the array itself counted.
-    fn counted(&self) -> Counted {
-        smrlab_array::counted(self.event_loop.array())
+    /// What the array itself and the arrays that are its members counted.
+    fn counted(&self) -> Counts {
+        Counts::of(self.event_loop.array())
     }
 }
 
@@ -53,10 +53,14 @@ impl Arrayed {
     pub(super) fn counts(&self, budget: u64) -> Value {
         let mut disks = self.health();
         let state = self.table.lock();
-        let mut array = Map::new();
-        for (name, n) in state.counted().since(&state.before).iter() {
-            array.insert(name.to_owned(), n.into());
-        }
+        let told = |own: &Counted, members: Vec<Map<String, Value>>| {
+            let mut out: Map<String, Value> = own.iter().map(|(name, n)| (name.into(), n.into())).collect();
+            if !members.is_empty() {
+                out.insert("members".into(), members.into_iter().map(Value::from).collect());
+            }
+            out
+        };
+        let mut array = state.counted().since(&state.before).told(&told);
         array.insert("map_bytes".into(), state.event_loop.array().map_bytes().into());
         match &*state.bytes.ssds {
             [] => {}

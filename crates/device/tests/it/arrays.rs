@@ -56,20 +56,31 @@ pub(crate) fn config(array: &str, layer: &str, dir: &Path) -> Config {
 }
 
 /// A device, and what it should hold.
-struct Checked {
-    device: Arc<Device>,
+pub(crate) struct Checked {
+    pub(crate) device: Arc<Device>,
     plain: Vec<u8>,
     random: Rng,
 }
 
 impl Checked {
     fn new(config: Config) -> Self {
-        let device = Device::open(config).unwrap();
-        let plain = vec![0; device.size() as usize];
-        Self { device, plain, random: Rng::new(88172645463325252) }
+        Self::of(Device::open(config).unwrap(), 88172645463325252)
     }
 
-    fn write(&mut self, requests: u64) {
+    /// A blank device, of which `seed` says what is asked.
+    pub(crate) fn of(device: Arc<Device>, seed: u64) -> Self {
+        let plain = vec![0; device.size() as usize];
+        Self { device, plain, random: Rng::new(seed) }
+    }
+
+    /// The server is killed, and another one starts.
+    pub(crate) fn again(self, config: Config) -> Self {
+        let Self { device, plain, random } = self;
+        drop(device);
+        Self { device: Device::open(config).unwrap(), plain, random }
+    }
+
+    pub(crate) fn write(&mut self, requests: u64) {
         let blocks = self.device.size() / 512;
         for i in 0..requests {
             let start = self.random.below(blocks);
@@ -92,7 +103,7 @@ impl Checked {
         }
     }
 
-    fn check(&self, when: &str) {
+    pub(crate) fn check(&self, when: &str) {
         let mut all = vec![0xee; self.plain.len()];
         let step = 97 * 512;
         for (i, part) in all.chunks_mut(step).enumerate() {
@@ -109,7 +120,7 @@ impl Checked {
     }
 
     /// Lets the server do what it does between requests until the disk is rebuilt.
-    fn rebuilt(&mut self, disk: usize, meanwhile: u64) {
+    pub(crate) fn rebuilt(&mut self, disk: usize, meanwhile: u64) {
         let mut last = 0;
         for _ in 0..100_000 {
             let state = &self.device.info()["engine"]["disks"][disk];
@@ -175,10 +186,7 @@ fn every_array_keeps_data_over_restarts_and_killed_servers() {
                     checked.device.close().unwrap();
                 }
                 // Dropped as it is, as a killed server is.
-                let Checked { device, plain, random } = checked;
-                drop(device);
-                let device = Device::open(config(array, layer, dir.path())).unwrap();
-                checked = Checked { device, plain, random };
+                checked = checked.again(config(array, layer, dir.path()));
                 checked.check(&format!("{array} on {layer}, started after round {round}"));
             }
         }
@@ -201,20 +209,14 @@ fn a_disk_is_lost_and_rebuilt_while_the_array_is_used() {
             checked.check(&format!("{array} on {layer}, degraded"));
             checked.write(100);
             // The dead disk stays dead over a restart, and the rebuild goes on after one.
-            let Checked { device, plain, random } = checked;
-            drop(device);
-            let device = Device::open(config(array, layer, dir.path())).unwrap();
-            let mut checked = Checked { device, plain, random };
+            let mut checked = checked.again(config(array, layer, dir.path()));
             assert_eq!(checked.state(1), "dead");
             checked.check(&format!("{array} on {layer}, degraded and started again"));
             let (served, clock) = checked.device.array().unwrap();
             served.replace(clock, 1).unwrap();
             assert_eq!(checked.state(1), "rebuilding");
             checked.write(20);
-            let Checked { device, plain, random } = checked;
-            drop(device);
-            let device = Device::open(config(array, layer, dir.path())).unwrap();
-            let mut checked = Checked { device, plain, random };
+            let mut checked = checked.again(config(array, layer, dir.path()));
             checked.check(&format!("{array} on {layer}, rebuilding and started again"));
             checked.rebuilt(1, 2);
             checked.check(&format!("{array} on {layer}, rebuilt"));
@@ -244,10 +246,7 @@ fn two_disks_are_lost_and_rebuilt() {
         let states = lost.map(|disk| checked.state(disk as usize));
         assert_eq!(states, ["rebuilding", "rebuilding"]);
         checked.write(20);
-        let Checked { device, plain, random } = checked;
-        drop(device);
-        let device = Device::open(config(array, "s-block", dir.path())).unwrap();
-        let mut checked = Checked { device, plain, random };
+        let mut checked = checked.again(config(array, "s-block", dir.path()));
         checked.rebuilt(lost[1] as usize, 0);
         checked.rebuilt(lost[0] as usize, 0);
         let (served, clock) = checked.device.array().unwrap();
@@ -272,10 +271,7 @@ fn a_nearly_empty_array_is_rebuilt_over_a_restart() {
         let (served, clock) = checked.device.array().unwrap();
         served.fail(clock, 1).unwrap();
         served.replace(clock, 1).unwrap();
-        let Checked { device, plain, random } = checked;
-        drop(device);
-        let device = Device::open(config(array, layer, dir.path())).unwrap();
-        let mut checked = Checked { device, plain, random };
+        let mut checked = checked.again(config(array, layer, dir.path()));
         checked.rebuilt(1, 0);
         checked.check(&format!("{array}, rebuilt"));
     }
@@ -383,6 +379,30 @@ fn after_a_power_loss_parity_is_made_good() {
     drop(device);
     // Stopped in good order: another boot means nothing.
     assert_eq!(events(&open(dir.path(), 3), "unclean"), 0);
+}
+
+/// Of an array of arrays each member tells what it counts and what it doubts, as it does in a run.
+#[test]
+fn members_tell_what_is_in_doubt_there() {
+    let dir = scratch();
+    let open = |boot| {
+        let machine = Machine { boot, ..Machine::default() };
+        let own = config("striped,disks=2,chunk=8blk / raid5,disks=3,chunk=8blk", "cmr", dir.path());
+        Device::open_on(own, machine).unwrap()
+    };
+    let device = open(1);
+    device.write(0, &[7; 64 * 512], true).unwrap();
+    drop(device);
+    let device = open(2);
+    let of = |member: usize, key: &str| device.stats()["array"]["members"][member][key].as_u64();
+    assert!([0, 1].into_iter().all(|member| of(member, "rows_in_doubt").is_some_and(|rows| rows > 0)));
+    while of(0, "rows_in_doubt").or(of(1, "rows_in_doubt")).is_some() {
+        device.housekeeping();
+    }
+    device.write(0, &[8; 8 * 512], false).unwrap();
+    let ways = ["rows_written_whole", "rows_modified", "rows_reconstructed"];
+    let writes = |member| ways.into_iter().filter_map(|way| of(member, way)).sum::<u64>();
+    assert_eq!([writes(0), writes(1)], [1, 0], "{}", device.stats()["array"]);
 }
 
 /// A server that was killed while disks were written may have left a row half done; one that was killed at rest, or stopped, has

@@ -2,7 +2,7 @@
 //! the medium of a disk or to the SSD, and before and after every sync. What was flushed, of a killed server what was
 //! acknowledged, has to be there; and then a disk is lost, too.
 
-use crate::power::{Allowed, Disk, SECTOR, open, scratch};
+use crate::power::{Allowed, Disk, SECTOR, in_doubt, open, scratch};
 use parking_lot::Mutex;
 use smrlab_device::Device;
 use smrlab_units::rng::Rng;
@@ -106,7 +106,7 @@ fn is_lost(array: &str, image: &TempDir, point: u64, (end, loss): (End, Loss), a
     let found = all(&device);
     let mut lost = !allowed.wrong(&found).is_empty();
     if loss == Loss::Afterwards {
-        while device.stats()["array"]["rows_in_doubt"].is_u64() {
+        while in_doubt(&device) {
             device.housekeeping();
         }
         let (served, clock) = device.array().unwrap();

@@ -1,7 +1,7 @@
 //! The host loses its power: of the data written since the last sync any sectors are on its disk, and of the log's newer
 //! sectors any. What was flushed has to be there, the rest old or new, and nothing else; again and again on the same store.
 
-use crate::power::{Allowed, Disk, SECTOR, open, scratch};
+use crate::power::{Allowed, Disk, SECTOR, in_doubt, open, scratch};
 use parking_lot::Mutex;
 use smrlab_device::Device;
 use smrlab_units::Pba;
@@ -18,8 +18,8 @@ fn fences(device: &Device) -> u64 {
 }
 
 /// A store through many lives.
-struct Lives {
-    layer: &'static str,
+pub(crate) struct Lives {
+    layer: String,
     raw: bool,
     dir: TempDir,
     disk: Arc<Mutex<Disk>>,
@@ -35,13 +35,14 @@ struct Lives {
 }
 
 impl Lives {
-    fn new(layer: &'static str, seed: u64) -> Self {
+    /// Of a new store of `layer`, or `array over layer`.
+    pub(crate) fn new(layer: &str, seed: u64) -> Self {
         let dir = scratch();
         let disk = Arc::new(Mutex::new(Disk::of(&dir.path().join("store"), u64::MAX, Rng::new(seed + 1))));
         let random = Rng::new(seed * 7919 + 12345);
         let raw = layer.starts_with("raw");
         Self {
-            layer,
+            layer: layer.to_owned(),
             raw,
             dir,
             disk,
@@ -65,7 +66,7 @@ impl Lives {
     /// One life of the server; answers whether the power was lost.
     fn live(&mut self, requests: u64) -> bool {
         let store = self.dir.path().join("store");
-        let device = open(self.layer, None, (&store, self.boot), &self.disk);
+        let device = open(&self.layer, None, (&store, self.boot), &self.disk);
         if self.model.is_empty() {
             if self.degraded {
                 let (array, clock) = device.array().unwrap();
@@ -188,7 +189,7 @@ impl Lives {
         let store = self.dir.path().join("store");
         let random = Rng::new(self.random.below(u64::MAX) | 1);
         self.disk = Arc::new(Mutex::new(Disk::of(&store, u64::MAX, random)));
-        let device = open(self.layer, None, (&store, self.boot), &self.disk);
+        let device = open(&self.layer, None, (&store, self.boot), &self.disk);
         let all = self.all(&device);
         let (wrong, what) = (self.allowed.wrong(&all), format!("{} on boot {}", self.layer, self.boot));
         assert!(wrong.is_empty(), "{what}: {} blocks read as nothing they ever were: {wrong:?}", wrong.len());
@@ -207,9 +208,9 @@ impl Lives {
 impl Lives {
     /// Parity fits what it is the parity of, once it is made good.
     fn lose_a_disk(&mut self) {
-        let device = open(self.layer, None, (&self.dir.path().join("store"), self.boot), &self.disk);
+        let device = open(&self.layer, None, (&self.dir.path().join("store"), self.boot), &self.disk);
         self.disk.lock().left = u64::MAX;
-        while device.stats()["array"]["rows_in_doubt"].is_u64() {
+        while in_doubt(&device) {
             device.housekeeping();
         }
         let before = self.all(&device);
@@ -219,12 +220,13 @@ impl Lives {
     }
 }
 
-fn lives(layer: &'static str, losses: u64, boots_change: bool) {
+fn lives(layer: &str, losses: u64, boots_change: bool) {
     lives_of(Lives { boots_change, ..Lives::new(layer, losses + layer.len() as u64) }, losses);
 }
 
-fn lives_of(mut lives: Lives, losses: u64) {
-    let layer = lives.layer;
+/// Lives until the power was lost so many times, and then a disk.
+pub(crate) fn lives_of(mut lives: Lives, losses: u64) {
+    let layer = lives.layer.clone();
     let (mut lost, mut all) = (0, 0);
     while lost < losses {
         let requests = 1 + lives.random.below(80);

@@ -258,6 +258,11 @@ pub(crate) fn open(
     Device::open_on(config, Machine { boot, between }).unwrap()
 }
 
+/// Whether the array, or one that is a member of it, has copies or parities to look at.
+pub(crate) fn in_doubt(device: &Device) -> bool {
+    device.stats()["array"].to_string().contains("rows_in_doubt")
+}
+
 fn print(sector: &[u8]) -> u64 {
     let words = sector.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word));
     words.fold(0, |print: u64, word| (print.rotate_left(23) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15))

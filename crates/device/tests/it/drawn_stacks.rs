@@ -1,0 +1,113 @@
+//! Served stacks with parameters that are drawn: killed servers, lost power and lost disks of sets that nobody wrote down.
+
+use crate::arrays::{Checked, config, scratch};
+use crate::power_loss::{Lives, lives_of};
+use smrlab_device::{Config, Device};
+use smrlab_testkit::{DrawnArray, Rng, cases, drawn, layers, random};
+
+/// Draws arrays until so many of them can be served, of which `asked` holds.
+fn each(
+    written: u64,
+    many: u64,
+    draw: impl Fn(&mut Rng) -> DrawnArray,
+    mut look: impl FnMut(&DrawnArray, &mut Rng),
+) {
+    let (mut rng, mut looked) = (random(written), 0);
+    while looked < many {
+        let drawn = draw(&mut rng);
+        let dir = scratch();
+        if Device::open(config(&drawn.text, &drawn.layer, dir.path())).is_err() {
+            continue;
+        }
+        let seed = rng.bits();
+        // What a failure is shown with.
+        println!("{} over {}, seed {seed}", drawn.text, drawn.layer);
+        looked += 1;
+        look(&drawn, &mut Rng::new(seed));
+    }
+}
+
+/// One of which nothing takes the time that a clock shows.
+fn unhurried(draw: fn(&mut Rng) -> DrawnArray, asked: fn(&DrawnArray) -> bool, rng: &mut Rng) -> DrawnArray {
+    loop {
+        let drawn = draw(rng);
+        if asked(&drawn) && !drawn.text.contains("rebuild_rate") {
+            return drawn;
+        }
+    }
+}
+
+/// Layers by themselves, and arrays of them.
+#[test]
+fn what_was_flushed_survives_lost_power() {
+    let mut rng = random(51);
+    for entry in layers().into_iter().filter(|e| e.capabilities.survives_cut) {
+        for _ in 0..cases(4) {
+            let (text, dir) = (drawn::durable_layer(entry, &mut rng), scratch());
+            let alone = Config { array: None, ..config("", &text, dir.path()) };
+            let seed = rng.below(1 << 32);
+            println!("{text}, seed {seed}");
+            if Device::open(alone).is_ok() {
+                lives_of(Lives::new(&text, seed), 3);
+            }
+        }
+    }
+    let draw = |rng: &mut Rng| unhurried(DrawnArray::durable, DrawnArray::survives_cut, rng);
+    each(52, cases(40), draw, |drawn, rng| {
+        lives_of(Lives::new(&format!("{} over {}", drawn.text, drawn.layer), rng.below(1 << 32)), 4);
+    });
+}
+
+/// Servers are killed, and disks die as many as may; they are replaced over restarts, and others die.
+#[test]
+fn what_was_written_survives_killed_servers_and_lost_disks() {
+    let draw = |rng: &mut Rng| unhurried(DrawnArray::new, |_| true, rng);
+    each(53, cases(60), draw, |drawn, rng| {
+        let dir = scratch();
+        let own = || config(&drawn.text, &drawn.layer, dir.path());
+        let mut checked = Checked::of(Device::open(own()).unwrap(), rng.bits());
+        let again = |mut checked: Checked, rng: &mut Rng| {
+            checked.write(rng.below(60));
+            if rng.one_in(3) {
+                return checked;
+            }
+            if rng.one_in(3) {
+                checked.device.close().unwrap();
+            }
+            checked.again(own())
+        };
+        checked = again(checked, rng);
+        checked.check("started again");
+        let disks = smrlab_array::parse(&drawn.text).unwrap().disks;
+        let mut lost: Vec<u64> = (0..u64::from(disks)).collect();
+        for i in (1..lost.len()).rev() {
+            lost.swap(i, rng.below(i as u64 + 1) as usize);
+        }
+        let others = lost.split_off(drawn.losses());
+        for disk in &lost {
+            let (served, clock) = checked.device.array().unwrap();
+            served.fail(clock, *disk).unwrap();
+            println!("{disk} dies");
+            checked = again(checked, rng);
+            checked.check("degraded");
+        }
+        for disk in lost.iter().rev() {
+            let (served, clock) = checked.device.array().unwrap();
+            served.replace(clock, *disk).unwrap();
+            println!("{disk} is replaced");
+            checked = again(checked, rng);
+            checked.check("being rebuilt");
+        }
+        for disk in &lost {
+            checked.rebuilt(*disk as usize, rng.below(3));
+        }
+        checked = again(checked, rng);
+        checked.check("rebuilt");
+        for disk in others.iter().take(lost.len()) {
+            println!("{disk} dies, too");
+            let (served, clock) = checked.device.array().unwrap();
+            served.fail(clock, *disk).unwrap();
+        }
+        checked.check("others are dead");
+    });
+}
