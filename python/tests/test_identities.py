@@ -136,7 +136,9 @@ def test_two_halves_of_a_trace_with_a_state_between_are_the_whole(tmp_path: Path
     state, looked = tmp_path / "s.state", 0
     for seed in range(SEED, SEED + max(RUNS // 4, 10)):
         rng = Random(seed)
-        stack = rng.choice([s for s in STACKS if not any(c in s for c in changed)])
+        stack = drawn(rng) if seed % 2 else rng.choice(STACKS)
+        if any(c in stack for c in changed):
+            continue
         head, *rows = requests(rng, "zone" in stack).splitlines()
         halves = (rows, rows[: len(rows) // 2], rows[len(rows) // 2 :])
         if len(rows) < 2:
@@ -146,7 +148,14 @@ def test_two_halves_of_a_trace_with_a_state_between_are_the_whole(tmp_path: Path
             trace = tmp_path / "trace.csv"
             trace.write_text("\n".join([head, *part]) + "\n")
             asked: dict[str, Any] = {"drive": "tiny", "wrap": "capacity", "arrivals": "closed", "seed": seed} | more
-            docs.append(smrlab.run(f"{trace}:csv", stack=stack, **asked).doc)
+            try:
+                docs.append(smrlab.run(f"{trace}:csv", stack=stack, **asked).doc)
+            except InputError:
+                # Which a half could meet that the whole did not.
+                assert not docs, f"seed {seed}: {stack}"
+                break
+        if not docs:
+            continue
         for where in ("host", "media"):
             for key in ("reads", "writes", "blocks_read", "blocks_written"):
                 whole, first, second = (doc[where][key] for doc in docs)

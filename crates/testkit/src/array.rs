@@ -17,10 +17,14 @@ use smrlab_array::{
 use smrlab_disk::{DriveModel, Model};
 use smrlab_drive::{Drive, DriveSetup, sched};
 use smrlab_stl::{BuildContext, Executor, HostBuffer, HostRequest, Plan, zones_of};
+use smrlab_units::spec::SpecError;
 use smrlab_units::{Blocks, HostOp, Lba, SimTime};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Range;
 use std::sync::Arc;
+
+/// Bytes of SSDs are all in memory.
+const MOST_ON_SSDS: Blocks = Blocks(1 << 16);
 
 /// A host request that is not answered.
 struct Open {
@@ -60,24 +64,26 @@ pub struct ArrayHarness {
 }
 
 /// A blank disk with this layer, whether it discards, and its bytes.
-fn disk(layer: &str, context: &BuildContext) -> (Drive, bool, Disk) {
-    let built = smrlab_stl::build(layer, context).unwrap_or_else(|e| panic!("{e}"));
+fn disk(layer: &str, context: &BuildContext) -> Result<(Drive, bool, Disk), SpecError> {
+    let built = smrlab_stl::build(layer, context)?;
     let medium = PlainMedium::new(built.drive.geometry(), built.drive.interference());
     let mechanics = built.drive.mechanics(Some(Model::Instant)).expect("a drive of the kit");
     let stable_locations = built.capabilities.stable_location;
     let setup = DriveSetup { wants_data: true, wants_records: false, stable_locations };
     let disk = Disk { medium, exec: Executor::default() };
-    (Drive::new(built.layer, mechanics, setup), built.capabilities.discards, disk)
+    Ok((Drive::new(built.layer, mechanics, setup), built.capabilities.discards, disk))
 }
 
 /// The array of `text` on these disks, and the sizes of its SSDs.
-fn build<'a>(text: &str, drives: impl Iterator<Item = &'a Drive>) -> (Box<dyn Array>, Vec<Blocks>) {
+fn build<'a>(
+    text: &str,
+    drives: impl Iterator<Item = &'a Drive>,
+) -> Result<(Box<dyn Array>, Vec<Blocks>), SpecError> {
     let (sizes, zones): (Vec<Blocks>, Vec<_>) =
         drives.map(|d| (d.layer().host_blocks(), zones_of(d.layer()))).unzip();
-    let chosen = smrlab_array::parse(text).unwrap_or_else(|e| panic!("{e}"));
-    let BuiltArray { array, ssds } =
-        chosen.build(&ArrayContext::new(&sizes).zoned(&zones)).unwrap_or_else(|e| panic!("{e}"));
-    (array, ssds.into_iter().map(|ssd| ssd.blocks).collect())
+    let chosen = smrlab_array::parse(text)?;
+    let BuiltArray { array, ssds } = chosen.build(&ArrayContext::new(&sizes).zoned(&zones))?;
+    Ok((array, ssds.into_iter().map(|ssd| ssd.blocks).collect()))
 }
 
 fn queued(drive: Drive) -> Member {
@@ -97,20 +103,31 @@ impl ArrayHarness {
     /// # Panics
     /// When they do not fit.
     pub fn new(text: &str, layer: &str, drive: &Arc<DriveModel>) -> Self {
+        Self::try_new(text, layer, drive).unwrap_or_else(|e| panic!("{e}"))
+    }
+
+    /// As [`new`](Self::new).
+    ///
+    /// # Errors
+    /// What does not fit.
+    pub fn try_new(text: &str, layer: &str, drive: &Arc<DriveModel>) -> Result<Self, SpecError> {
         let context = BuildContext::new(Arc::clone(drive));
-        let chosen = smrlab_array::parse(text).unwrap_or_else(|e| panic!("{e}"));
+        let chosen = smrlab_array::parse(text)?;
         let (mut drives, mut bench, mut discards) = (Vec::new(), Bench::default(), true);
         for at in 0..chosen.disks {
-            let (drive, own, bytes) = disk(chosen.layer_of(at, layer), &context);
+            let (drive, own, bytes) = disk(chosen.layer_of(at, layer), &context)?;
             drives.push(drive);
             bench.disks.push(bytes);
             discards &= own;
         }
-        let (array, ssds) = build(text, drives.iter());
+        let (array, ssds) = build(text, drives.iter())?;
+        if ssds.iter().fold(Blocks::ZERO, |all, ssd| all + *ssd) > MOST_ON_SSDS {
+            return Err(SpecError::Other(format!("{text}: SSDs of more than {MOST_ON_SSDS} blocks")));
+        }
         let flash = |b: &Blocks| Flash { bytes: vec![0x44; b.bytes() as usize], queue: VecDeque::new() };
         bench.ssds = ssds.iter().map(flash).collect();
         let bytes = array.host_blocks().bytes() as usize;
-        Self {
+        Ok(Self {
             text: text.to_owned(),
             layer: layer.to_owned(),
             context,
@@ -128,7 +145,7 @@ impl ArrayHarness {
             refused: 0,
             discards: chosen.discards(discards),
             unsynced: None,
-        }
+        })
     }
 
     /// The array.
@@ -316,7 +333,9 @@ impl ArrayHarness {
 
     /// A fresh disk takes its place.
     pub fn replace(&mut self, at: usize) {
-        let (drive, _, bytes) = disk(&self.layer, &self.context);
+        let chosen = smrlab_array::parse(&self.text).expect("built before");
+        let (drive, _, bytes) =
+            disk(chosen.layer_of(at as u32, &self.layer), &self.context).expect("built before");
         self.bench.disks[at] = bytes;
         let (now, member) = (self.event_loop.now(), MemberId(at as u32));
         let Ok(()) = self.event_loop.replace(now, member, queued(drive), &mut self.bench);
@@ -461,7 +480,7 @@ impl ArrayHarness {
         bench.sent.clear();
         bench.buffers = Buffers::default();
         let Ok(drives) = self.event_loop.power_lost(bench);
-        let (array, ssds) = build(&self.text, drives.iter());
+        let (array, ssds) = build(&self.text, drives.iter()).expect("built before");
         self.event_loop = event_loop(array, drives, &ssds);
         let records = self.bench.records.clone();
         let Ok(()) = self.event_loop.recover(&records, stop, &mut self.bench);

@@ -1,8 +1,11 @@
 //! Small drives on which layers are proven: one surface and several, with zones, skew, serpentines, listed runs and slipped
 //! sectors, down to the smallest legal ones.
 
+use crate::Rng;
 use smrlab_disk::geometry::{Defect, GroupSpec, Layout, REVOLUTION, RunSpec, Toward};
-use smrlab_disk::{DriveModel, DriveSpec, GeometrySpec, Interference, PhysicalProfile, ZoneSpec, model};
+use smrlab_disk::{
+    BlockProfile, DriveModel, DriveSpec, GeometrySpec, Interference, PhysicalProfile, ZoneSpec, model,
+};
 use std::sync::Arc;
 
 /// The preset of this name.
@@ -48,6 +51,67 @@ fn listed(mut spec: GeometrySpec) -> GeometrySpec {
         spec.groups.push(GroupSpec { zone: i as u32, cylinders, start: 0, step: REVOLUTION / 11 });
     }
     spec
+}
+
+/// One of [`all`], or as often one that nobody wrote down: zones, surfaces, order of blocks, skews, spares, defects and head are drawn.
+pub fn drawn(rng: &mut Rng) -> (&'static str, Arc<DriveModel>) {
+    if rng.one_in(2) {
+        let mut all = all();
+        return all.swap_remove(rng.below(all.len() as u64) as usize);
+    }
+    loop {
+        let mut spec: DriveSpec = preset("tiny").spec().clone();
+        spec.geometry = drawn_geometry(rng);
+        let inwards = rng.one_in(2);
+        let mut reach = |most| if rng.one_in(2) { rng.below(most) } else { 0 };
+        spec.interference = match reach(6) {
+            1 => Interference::Blocks(BlockProfile { reach: 1 + reach(40), from: 0 }),
+            _ => Interference::Physical(PhysicalProfile {
+                s_id: if inwards { 1 + reach(4) as u32 } else { 1 },
+                s_od: if inwards { 1 } else { 1 + reach(4) as u32 },
+                phi_cw: 0,
+                phi_ccw: 0,
+                wave: 0,
+            }),
+        };
+        spec.bands.tracks = Some(1 + rng.below(8));
+        spec.bands.random_access = rng.below(7);
+        if let Ok(drive) = DriveModel::new(spec, Vec::new()) {
+            return ("a drawn drive", Arc::new(drive));
+        }
+    }
+}
+
+fn drawn_geometry(rng: &mut Rng) -> GeometrySpec {
+    let surfaces = 1 + rng.below(3) as u32;
+    let mut few = |most: u64| if rng.one_in(3) { rng.below(most) as u32 } else { 0 };
+    let zones: Vec<_> = (0..1 + few(4))
+        .map(|_| ZoneSpec {
+            spare_sectors: few(3),
+            spare_cylinders: few(3),
+            ..ZoneSpec::plain(5 + few(30) + few(10), 1 + few(14) + few(6))
+        })
+        .collect();
+    let defects = (0..few(6))
+        .map(|_| Defect { cylinder: few(20), surface: few(u64::from(surfaces)), sector: few(6) })
+        .collect();
+    let layouts = [
+        Layout::Surface,
+        Layout::Cylinder { alternate: false },
+        Layout::Cylinder { alternate: true },
+        Layout::ZoneAlternate,
+        Layout::Hybrid { width: 1 + few(12) },
+    ];
+    GeometrySpec {
+        surfaces,
+        zones,
+        layout: layouts[rng.below(5) as usize],
+        toward: [Toward::Inner, Toward::Outer][rng.below(2) as usize],
+        track_skew: rng.below(REVOLUTION),
+        cylinder_skew: rng.below(REVOLUTION),
+        defects,
+        ..GeometrySpec::default()
+    }
 }
 
 /// All of them, with names.

@@ -3,6 +3,7 @@
 
 pub mod array;
 pub mod cuts;
+pub mod drawn;
 pub mod drives;
 pub mod harness;
 pub mod medium;
@@ -15,6 +16,7 @@ pub mod volatile;
 
 pub use array::ArrayHarness;
 pub use cuts::{Cuts, Losses};
+pub use drawn::DrawnArray;
 pub use harness::{Harness, Workload};
 pub use medium::PlainMedium;
 pub use order::Order;

@@ -24,7 +24,7 @@ impl ArrayHarness {
     /// A fresh array that takes up these records, and what it does first.
     fn anew(&self, records: &Records) -> (Box<dyn Array>, Vec<Job>) {
         let drives = || self.event_loop.members().filter_map(Member::drive);
-        let mut array = build(&self.text, drives()).0;
+        let mut array = build(&self.text, drives()).expect("built before").0;
         for (at, zones) in (0..).zip(drives().map(|d| zones_of(d.layer()))).filter(|(_, z)| !z.is_empty()) {
             array.reported(MemberId(at), &zones);
         }

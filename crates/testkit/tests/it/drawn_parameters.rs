@@ -1,57 +1,21 @@
-//! Layers with parameters that are drawn from their own tables: sets of them that nobody wrote down.
+//! Layers with parameters that are drawn from their own tables: sets of them that nobody wrote down, after restarts and power cuts.
 
 use smrlab_stl::{LayerEntry, Metadata};
-use smrlab_testkit::{Harness, Rng, Workload, cases, drives, layers, random};
-use smrlab_units::spec::Kind;
-
-/// A value for a parameter of this kind that suits a small drive; none for free text.
-fn value(kind: Kind, rng: &mut Rng) -> Option<String> {
-    let one_of = |rng: &mut Rng, from: &[&str]| from[rng.below(from.len() as u64) as usize].to_owned();
-    Some(match kind {
-        Kind::Switch => one_of(rng, &["on", "off"]),
-        Kind::Choice(words) => one_of(rng, words),
-        Kind::Share(least, most) => {
-            let least = least.max(0.0);
-            format!("{}%", 100.0 * (least + (most.min(0.5) - least).max(0.0) * rng.below(100) as f64 / 100.0))
-        }
-        Kind::Count(least, most) => {
-            let some = [least, least + 1, least + 2, least + 5, 8, 16, 24, 40, 100];
-            some[rng.below(some.len() as u64) as usize].clamp(least, most).to_string()
-        }
-        Kind::Real(least, most) => {
-            (least + (most.min(3.0) - least).max(0.0) * rng.below(10) as f64 / 10.0).to_string()
-        }
-        Kind::Time => one_of(rng, &["0ms", "1ms", "5ms", "50ms"]),
-        Kind::Band => one_of(rng, &["2tracks", "3tracks", "5tracks", "40blk"]),
-        Kind::Size => one_of(rng, &["1%", "5%", "20%", "16blk", "40blk", "64blk"]),
-        Kind::Text => return None,
-    })
-}
-
-/// The layer with a third of its parameters.
-fn drawn(entry: &LayerEntry, rng: &mut Rng) -> String {
-    let mut text = entry.name.to_owned();
-    for param in entry.params {
-        if rng.one_in(3)
-            && let Some(value) = value(param.kind, rng)
-        {
-            text += &format!(",{}={value}", param.name);
-        }
-    }
-    text
-}
+use smrlab_testkit::{
+    Cuts, Harness, Outage, PowerCuts, Rng, Volatile, Workload, cases, drawn, drives, layers, random,
+};
 
 /// What is asked of layers in `a_layer_that_recovers_goes_on_as_if_nothing_had_been`, with bytes that are read back, of sets
 /// of parameters that are refused less often than not. Two faults of restarts were found so that no text of the registry shows.
 #[test]
 fn layers_with_drawn_parameters_go_on_after_a_restart() {
     let mut rng = random(31);
-    let (all, mut others, mut fits) = (drives::all(), Vec::new(), 0);
+    let (mut others, mut fits) = (Vec::new(), 0);
     let layers: Vec<&LayerEntry> = layers().into_iter().filter(|e| e.capabilities.keeps_data).collect();
     for entry in &layers {
         for _ in 0..cases(12) {
-            let text = drawn(entry, &mut rng);
-            let (name, drive) = &all[rng.below(all.len() as u64) as usize];
+            let text = drawn::layer(entry, &mut rng);
+            let (name, drive) = &drives::drawn(&mut rng);
             let longest = [9, 40, 100, 300][rng.below(4) as usize];
             let seed = rng.below(1 << 32);
             let [straight, checkpoint, records] = [None, Some(true), Some(false)].map(|restart| {
@@ -75,4 +39,84 @@ fn layers_with_drawn_parameters_go_on_after_a_restart() {
     }
     assert!(others.is_empty(), "go on otherwise: {others:#?}");
     assert!(fits >= 2 * layers.len(), "only {fits} sets of parameters fit");
+}
+
+/// Draws layers that survive power cuts, on drives of the kit, until so many of each fit or did not.
+fn each_durable(written: u64, many: u64, mut look: impl FnMut(&str, &mut Harness, &mut Rng)) {
+    let (mut rng, mut fits) = (random(written), 0);
+    let layers: Vec<&LayerEntry> = layers().into_iter().filter(|e| e.capabilities.survives_cut).collect();
+    for entry in &layers {
+        for _ in 0..many {
+            let text = drawn::durable_layer(entry, &mut rng);
+            let (name, drive) = &drives::drawn(&mut rng);
+            let metadata = if rng.one_in(4) { Metadata::Media } else { Metadata::Nv };
+            let seed = rng.bits();
+            let Ok(mut h) = Harness::new(&text, drive, metadata) else { continue };
+            // What a failure is shown with.
+            println!("{text} on {name}, metadata {metadata:?}, seed {seed}");
+            fits += 1;
+            look(&text, &mut h, &mut Rng::new(seed));
+        }
+    }
+    assert!(fits >= layers.len(), "only {fits} sets of parameters fit");
+}
+
+/// A request's length at most.
+fn longest(rng: &mut Rng) -> u64 {
+    [9, 40, 100][rng.below(3) as usize]
+}
+
+#[test]
+fn layers_with_drawn_parameters_survive_cuts_at_every_operation() {
+    each_durable(32, cases(8), |text, h, rng| {
+        let losses = Cuts { requests: 12 + rng.below(30), longest: longest(rng), seed: rng.bits() }.run(h);
+        assert_eq!((losses.lost, losses.mixed), (0, 0), "{text}: {losses:?}");
+    });
+}
+
+#[test]
+fn layers_with_drawn_parameters_survive_the_loss_of_what_no_fence_keeps() {
+    each_durable(33, cases(8), |text, h, rng| {
+        let every = 1 + rng.below(20);
+        let requests = 20 * (1 + every / 2);
+        let load = Volatile { requests, longest: longest(rng), seed: rng.bits(), every, fences: true };
+        let outcome = load.run(h);
+        assert_eq!(outcome.lost, 0, "{text}: {outcome:?}");
+    });
+}
+
+/// Behind a write cache of the drive's, with a scheduler that is drawn.
+#[test]
+fn layers_with_drawn_parameters_keep_what_a_flush_promised() {
+    let mut rng = random(34);
+    let (mut fits, mut sum) = (0, Outage::default());
+    let layers: Vec<&LayerEntry> = layers().into_iter().filter(|e| e.capabilities.survives_cut).collect();
+    for entry in &layers {
+        for _ in 0..cases(8) {
+            let layer = drawn::durable_layer(entry, &mut rng);
+            let size = ["2blk", "4KiB", "32KiB"][rng.below(3) as usize];
+            let drive = format!(
+                "tiny,write_cache=on,cache_size={size},segments={},command=200us,bus=5",
+                1 + rng.below(8)
+            );
+            let scheduler =
+                ["fcfs", "sptf,depth=8", "look,depth=4", "sstf", "c-look,depth=3"][rng.below(5) as usize];
+            let (requests, longest, seed) = (20 + rng.below(60), longest(&mut rng), rng.bits());
+            println!("{layer} on {drive}, {scheduler}, {requests} requests of up to {longest}, seed {seed}");
+            let cuts = PowerCuts {
+                drive: &drive,
+                layer: &layer,
+                scheduler,
+                requests,
+                longest,
+                seed,
+                believes: false,
+            };
+            let Some(outage) = cuts.run() else { continue };
+            assert_eq!(outage.lost, 0, "{outage:?}");
+            fits += 1;
+            (sum.cuts, sum.buffered) = (sum.cuts + outage.cuts, sum.buffered + outage.buffered);
+        }
+    }
+    assert!(fits >= layers.len() && sum.cuts > 500 && sum.buffered > 50, "{fits} fit, {sum:?}");
 }

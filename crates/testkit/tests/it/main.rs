@@ -6,6 +6,7 @@ mod cache_refusals;
 mod caveat_scriptor;
 mod cut_arrays;
 mod cuts;
+mod drawn_arrays;
 mod drawn_parameters;
 mod floating;
 mod host_aware;
