@@ -111,7 +111,9 @@ fn array_of(config: &Config, chosen: Chosen, host: Machine, events: &Arc<Events>
     let disks = chosen.disks as usize;
     let build = |drive: &Assembled| {
         let layer = &*drive.built.layer;
-        let (sizes, zones) = (vec![layer.host_blocks(); disks], vec![zones_of(layer); disks]);
+        let zones_of = |disk| if chosen.is_conventional(disk) { Vec::new() } else { zones_of(layer) };
+        let zones: Vec<_> = (0..chosen.disks).map(zones_of).collect();
+        let sizes = vec![layer.host_blocks(); disks];
         chosen.build(&ArrayContext::new(&sizes).zoned(&zones).seeded(config.seed)).map_err(wrong)
     };
     let of_array = |drive: &Assembled| Ok(build(drive)?.array.host_blocks().0);

@@ -150,10 +150,14 @@ impl Array for Nested {
         for (at, member) in members.into_iter().enumerate() {
             let own = &mut self.within[at];
             (own.lost, own.fresh) = (member.lost, member.fresh);
-            if !own.lost {
+            if own.lost {
+                // Of what it left half done nothing is wanted any more.
+                own.array.recover(&member.records, &mut MemberPlan::new(plan.wants_data()));
+                self.comes_back(at, plan);
+            } else {
                 own.zones.clear();
+                self.member(at, plan, |array, own| array.recover(&member.records, own));
             }
-            self.member(at, plan, |array, own| array.recover(&member.records, own));
         }
     }
 

@@ -496,4 +496,10 @@ fn what_cannot_be_served_says_why() {
         assert!(said.contains("device fail NAME --disk N") && said.contains("device replace NAME"), "{said}");
     }
     assert!(said(&|c| c.host_size = Some(1 << 60)).contains("of this drive offers the host"));
+    // The conventional drive of raid4s is one below a member, too.
+    let zoned = |c: &mut Config| {
+        c.array = Some("raid4s,disks=3,chunk=8blk / zone-log".into());
+        c.layer = "zoned,zone=8KiB".into();
+    };
+    assert!(said(&zoned).contains("the drive below it shows no zones"), "{}", said(&zoned));
 }
