@@ -78,6 +78,8 @@ impl Lives {
             *self.disk.lock() = Disk::of(&store, u64::MAX, random);
         }
         assert!(self.all(&device) == self.model, "{}: a start changes what is read", self.layer);
+        // What the start synced it has synced.
+        self.disk.lock().answered += 1;
         self.disk.lock().left = 1 + self.random.below(400);
         for _ in 0..requests {
             self.request(&device);
@@ -297,6 +299,15 @@ fn a_journal_saves_the_rows_of_a_dead_disk() {
     let bare = "raid5,disks=3,chunk=4blk over cmr";
     let hole = || lives_of(Lives { degraded: true, ..Lives::new(bare, 11) }, 40);
     assert!(std::panic::catch_unwind(hole).is_err(), "without a journal nothing was lost");
+}
+
+/// A zone that was reset, to be written anew, when the power failed: the records of its group before that say that there is room in it.
+#[test]
+fn a_zone_that_was_reset_is_not_written_on() {
+    for seed in [1, 11] {
+        let array = "full-stripe,disks=3,chunk=8blk,batch=3 over zoned,zone=20KiB,conventional=10%";
+        lives_of(Lives::new(array, seed), 20);
+    }
 }
 
 /// Likewise the chunks of a group that DVS collects.

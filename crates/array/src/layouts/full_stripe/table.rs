@@ -426,13 +426,14 @@ impl Table {
         }
     }
 
-    /// Blocks behind what was recorded were written by what a cut ended: appending goes on behind them; `false`: in the middle of a chunk, so
-    /// that nothing can be appended.
+    /// So many blocks of a disk's segment are written. Those behind what was recorded are of what a cut ended: appending goes on behind
+    /// them. `false`: nothing can be appended, as they end in the middle of a chunk, or the zone was reset since, to be written anew.
     pub(super) fn advance(&mut self, index: u64, disk: usize, blocks: u64) -> bool {
         let Some(group) = &mut self.groups[index as usize] else { return true };
         let chunks = blocks.div_ceil(self.shape.chunk).min(self.shape.length) as u32;
-        group.pointers[disk] = group.pointers[disk].max(chunks);
-        blocks.is_multiple_of(self.shape.chunk)
+        let recorded = group.pointers[disk];
+        group.pointers[disk] = recorded.max(chunks);
+        blocks.is_multiple_of(self.shape.chunk) && chunks >= recorded
     }
 
     /// All was recovered: of the groups that `usable` says can be appended to those with most room are filled on.
