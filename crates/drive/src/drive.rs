@@ -317,8 +317,9 @@ impl Drive {
             self.step = Some(Under { began: due, next: (0, 0), at: due });
         }
         self.go_on(now, watch).then(|| self.end_step(StepEnd::Done)).filter(|done| {
-            // A step without operations says that there is nothing to do after all.
-            !done.plan.ops().is_empty() || !done.plan.pauses().is_empty()
+            // A step without operations says that there is nothing to do after all, or records something.
+            let plan = done.plan;
+            !plan.ops().is_empty() || !plan.pauses().is_empty() || !plan.records().is_empty()
         })
     }
 

@@ -22,6 +22,29 @@ fn at(dir: &Path) -> StoreKind {
     StoreKind::Directory(dir.join("store"))
 }
 
+/// Bands in which nothing is live any more are freed by steps that do nothing on the medium: those are recorded, too.
+#[test]
+fn idle_steps_without_operations_survive_a_killed_server() {
+    let dir = scratch();
+    let own = || config("steady-log,step=5%,idle=1ms,idle_free=0%,idle_dead=6.5%,tracks=3", at(dir.path()));
+    let (mut plain, mut random) = (Vec::new(), Rng::new(3));
+    for round in 0..12u8 {
+        let device = Device::open(own()).unwrap();
+        plain.resize(device.size() as usize, 0);
+        let mut all = vec![0; plain.len()];
+        device.read(0, &mut all).unwrap();
+        assert!(all == plain, "round {round}");
+        for i in 0..60u8 {
+            let start = random.below(device.size() / 512 - 60) as usize * 512;
+            let range = start..start + (1 + random.below(60) as usize) * 512;
+            plain[range.clone()].fill(i ^ round << 3 | 1);
+            device.write(start as u64, &plain[range], false).unwrap();
+        }
+        std::thread::sleep(std::time::Duration::from_millis(3));
+        (0..60).for_each(|_| device.housekeeping());
+    }
+}
+
 /// Every layer that keeps data: what was written is read back, before and after the process ends without a word.
 #[test]
 fn every_layer_keeps_data_over_a_killed_server() {
