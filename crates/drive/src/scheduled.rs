@@ -335,11 +335,15 @@ impl ScheduledDrive {
             self.look_again(due);
             return Ok(false);
         };
+        // With one that only records something what is due ends, as with one that finds nothing to do.
+        let works = !step.plan.ops().is_empty() || !step.plan.pauses().is_empty();
         let end = step.served.end;
         watch.background(&step)?;
-        show(&self.drive, end, watch);
+        if works {
+            show(&self.drive, end, watch);
+        }
         self.look_again(due);
-        Ok(true)
+        Ok(works)
     }
 
     /// What waits may start elsewhere behind a request that was carried out.
