@@ -40,6 +40,8 @@ struct OpenLog {
     /// The newest word of it is that disks are written, and some were since [`rest`](Ledger::rest) was called last.
     at_work: bool,
     lately: bool,
+    /// The newest durable word is that the server has ended.
+    closed: bool,
 }
 
 /// See the [module](self).
@@ -72,7 +74,7 @@ impl Ledger {
             true if at_work => Stop::Killed,
             _ => Stop::Orderly,
         };
-        let state = Mutex::new(OpenLog { log, at_work, lately: false });
+        let state = Mutex::new(OpenLog { log, at_work, lately: false, closed: false });
         Ok((Self { state, synced: Synced::default(), _dir: dir }, found))
     }
 
@@ -98,11 +100,13 @@ impl Ledger {
     /// What the operating system answers.
     pub(crate) fn closed(&self) -> Result<()> {
         self.note(CLOSED)?;
-        self.state.lock().at_work = false;
+        let state = &mut *self.state.lock();
+        (state.at_work, state.closed) = (false, true);
         Ok(())
     }
 
-    /// A disk is about to be written: a server that is killed from here on leaves work that may be half done.
+    /// A disk is about to be written: a server that is killed from here on leaves work that may be half done. Behind
+    /// [`closed`](Self::closed) that is durable at once: who starts after a loss of power must not find that the server had ended.
     ///
     /// # Errors
     /// When the disk is full.
@@ -113,7 +117,9 @@ impl Ledger {
             state.at_work = true;
             state.log.append(Entry { tag: AT_WORK, words: [0; 3] })?;
         }
-        Ok(())
+        let goes_on = std::mem::take(&mut state.closed);
+        drop(state);
+        if goes_on { self.sync(self.position()) } else { Ok(()) }
     }
 
     /// No work is under way: if that was so for a while, it is noted.
@@ -217,6 +223,8 @@ mod tests {
             ("fw|o", killed, lost),
             ("fwc", orderly, orderly),
             ("fwc|o", orderly, lost),
+            // It went on all the same.
+            ("fwcw", killed, lost),
         ] {
             for (boot, stop) in [(1, same), (2, another)] {
                 let dir = tempfile::tempdir().unwrap();
