@@ -7,8 +7,9 @@ use crate::nested::{Nested, Shape};
 use crate::registry::ARRAYS;
 use crate::{Array, Capabilities, MemberId, Schedule, Ssd, cache};
 use smrlab_units::spec::{SpecError, Values, split_item};
-use smrlab_units::{BLOCK_BYTES, Blocks, SimTime, ZoneKind, parse_time};
+use smrlab_units::{BLOCK_BYTES, Blocks, SimTime, Zone, ZoneKind, parse_time};
 use std::ops::Range;
+use std::sync::Arc;
 
 /// What `chunk` of `striped` was called by earlier versions.
 const OLD_CHUNK: &str = "stripe_unit";
@@ -110,8 +111,8 @@ impl Chosen {
     pub fn build(&self, context: &ArrayContext<'_>) -> Result<BuiltArray, SpecError> {
         let Some(below) = &self.below else { return self.build_own(context) };
         let each = below.disks as usize;
-        let (sizes, zones) = (context.disks().to_vec(), context.all_zones().to_vec());
-        let (chosen, seed, all_zones) = (below.clone(), context.seed, zones.clone());
+        let (sizes, zones): (_, Arc<[Vec<Zone>]>) = (context.disks().to_vec(), context.all_zones().into());
+        let (chosen, seed, all_zones) = (below.clone(), context.seed, Arc::clone(&zones));
         let make = move |member: usize| {
             let own = member * each..(member + 1) * each;
             let context = ArrayContext::new(&sizes[own.clone()]).zoned(zones.get(own).unwrap_or_default());

@@ -25,6 +25,7 @@ use buffers::{Buffers, Slots};
 use smrlab_stl::{HostRequest, Refusal};
 use smrlab_units::{HostOp, SimTime, Zone, ZoneCondition};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 tasks! {
     /// What is begun for a member, beside the tasks of the array above.
@@ -107,7 +108,7 @@ pub(crate) struct Nested {
     shape: Shape,
     make: Make,
     /// Of each drive its zones.
-    zones: Vec<Vec<Zone>>,
+    zones: Arc<[Vec<Zone>]>,
     works: Tickets<Doing>,
     queue: Vec<Option<Queued>>,
     free: Vec<usize>,
@@ -124,7 +125,7 @@ impl Nested {
         above: Box<dyn Array>,
         shape: Shape,
         make: Make,
-        zones: Vec<Vec<Zone>>,
+        zones: Arc<[Vec<Zone>]>,
     ) -> Option<Self> {
         let member = |i| {
             let idle_since = SimTime::ZERO;
