@@ -105,21 +105,20 @@ impl Ledger {
         Ok(())
     }
 
-    /// A disk is about to be written: a server that is killed from here on leaves work that may be half done. Behind
-    /// [`closed`](Self::closed) that is durable at once: who starts after a loss of power must not find that the server had ended.
+    /// A disk is about to be written: a server that is killed from here on leaves work that may be half done. Answers whether that has
+    /// to be durable first, with all that was kept so far: who starts after a loss of power would find that the server had
+    /// [ended](Self::closed).
     ///
     /// # Errors
     /// When the disk is full.
-    pub(crate) fn at_work(&self) -> Result<()> {
-        let mut state = self.state.lock();
+    pub(crate) fn at_work(&self) -> Result<bool> {
+        let state = &mut *self.state.lock();
         state.lately = true;
         if !state.at_work {
             state.at_work = true;
             state.log.append(Entry { tag: AT_WORK, words: [0; 3] })?;
         }
-        let goes_on = std::mem::take(&mut state.closed);
-        drop(state);
-        if goes_on { self.sync(self.position()) } else { Ok(()) }
+        Ok(std::mem::take(&mut state.closed))
     }
 
     /// No work is under way: if that was so for a while, it is noted.
@@ -233,7 +232,9 @@ mod tests {
                     match step {
                         'f' => ledger.formed(),
                         'o' => ledger.opened(),
-                        'w' => ledger.at_work(),
+                        // As a fence does.
+                        'w' if ledger.at_work().unwrap() => ledger.sync(ledger.position()),
+                        'w' => Ok(()),
                         'r' => ledger.rest(),
                         'k' => ledger.checkpoint(Entries::default()),
                         'c' => ledger.closed(),

@@ -146,11 +146,16 @@ impl MemberBytes {
         let changes = matches!(op.request.op, HostOp::Write | HostOp::Discard | HostOp::Zone(_));
         if changes
             && (self.nested || op.member.at() < self.disks.len())
-            && let Some(ledger) = &self.ledger
-            && let Err(e) = ledger.at_work()
+            && let Err(e) = self.at_work()
         {
             self.broken.get_or_insert(stopped(&e));
         }
+    }
+
+    /// Notes that disks are being written.
+    fn at_work(&mut self) -> Result<()> {
+        let goes_on = self.ledger.as_ref().map_or(Ok(false), |ledger| ledger.at_work())?;
+        if goes_on { self.fence() } else { Ok(()) }
     }
 
     /// Makes durable what members did.

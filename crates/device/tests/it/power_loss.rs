@@ -317,6 +317,16 @@ fn without_a_journal_collections_lose_what_was_flushed() {
     assert!(std::panic::catch_unwind(bare).is_err(), "nothing was lost");
 }
 
+/// A server goes on behind its end: a loss of power then was no orderly end, and what the array recorded by then, of writes to the
+/// SSD too, is durable no sooner than what it is about.
+#[test]
+fn a_server_that_goes_on_has_not_ended() {
+    let of_ssd = "raid4s,chunk=4blk,ssd_page=2blk,ssd_write=7blk over cmr";
+    for (array, seed) in [("raid4s,chunk=4blk over laz-raz", 283), (of_ssd, 319), (of_ssd, 796)] {
+        lives_of(Lives::new(array, seed), 4);
+    }
+}
+
 /// The control: a server that took all records that are there, as after a kill, would serve mixed-up data.
 #[test]
 fn records_that_nothing_marks_as_durable_are_not_to_be_taken() {
