@@ -113,8 +113,9 @@ impl Array for Nested {
     fn reported(&mut self, member: MemberId, zones: &[Zone]) {
         let (at, disk) = self.shape.disk(member);
         let own = &mut self.within[at];
-        own.zones.insert(disk.0, zones.to_vec());
-        if !own.lost {
+        if own.lost {
+            own.zones.insert(disk.0, zones.to_vec());
+        } else {
             own.array.reported(disk, zones);
         }
     }
@@ -155,7 +156,6 @@ impl Array for Nested {
                 own.array.recover(&member.records, &mut MemberPlan::new(plan.wants_data()));
                 self.comes_back(at, plan);
             } else {
-                own.zones.clear();
                 self.member(at, plan, |array, own| array.recover(&member.records, own));
             }
         }

@@ -45,7 +45,7 @@ struct Within {
     lost: bool,
     /// Its drives that were replaced since.
     fresh: BTreeSet<u32>,
-    /// What drives have reported of their zones, of a member that is lost: these, and at a start all.
+    /// What these report of their zones.
     zones: BTreeMap<u32, Vec<Zone>>,
     /// Requests of the array above that it has not answered, and works that are not over.
     requests: u64,
@@ -332,7 +332,6 @@ impl Nested {
 
     fn throw_out(&mut self, at: usize, plan: &mut MemberPlan) {
         if !std::mem::replace(&mut self.within[at].lost, true) {
-            self.within[at].zones.clear();
             plan.record(state::Event::Lost(at));
             self.above(plan, |above, own| above.failed(MemberId(at as u32), own));
         }
