@@ -4,6 +4,7 @@ use crate::arrays::{Checked, config, scratch};
 use crate::power_loss::{Lives, lives_of};
 use smrlab_device::{Config, Device};
 use smrlab_testkit::{DrawnArray, Rng, cases, drawn, layers, random};
+use std::path::Path;
 
 /// Draws arrays until so many of them can be served, of which `asked` holds.
 fn each(
@@ -16,7 +17,9 @@ fn each(
     while looked < many {
         let drawn = draw(&mut rng);
         let dir = scratch();
-        if Device::open(config(&drawn.text, &drawn.layer, dir.path())).is_err() {
+        let Ok(device) = Device::open(config(&drawn.text, &drawn.layer, dir.path())) else { continue };
+        drop(device);
+        if largest(dir.path()) > MOST_BYTES {
             continue;
         }
         let seed = rng.bits();
@@ -25,6 +28,18 @@ fn each(
         looked += 1;
         look(&drawn, &mut Rng::new(seed));
     }
+}
+
+/// Of one file of a store: they are read whole, again and again. Default sizes of what is on an SSD can be gigabytes.
+const MOST_BYTES: u64 = 64 << 20;
+
+/// The length of the largest file in a directory, and in those below it.
+fn largest(dir: &Path) -> u64 {
+    let entries = std::fs::read_dir(dir).unwrap().map(Result::unwrap);
+    let length = |e: std::fs::DirEntry| {
+        if e.path().is_dir() { largest(&e.path()) } else { e.metadata().unwrap().len() }
+    };
+    entries.map(length).max().unwrap_or(0)
 }
 
 /// One of which nothing takes the time that a clock shows.
