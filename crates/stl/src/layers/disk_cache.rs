@@ -180,7 +180,8 @@ impl DiskCache {
             format!("{bands} bands leave no native band beside the cache: use smaller bands or less cache")
         })?;
         let units = band / g;
-        let slots = if options.dynamic { units.min(shares.native) } else { shares.associated };
+        // A full set takes one band more before it is cleaned.
+        let slots = if options.dynamic { (units + 1).min(shares.native) } else { shares.associated };
         if slots.checked_mul(units).is_none_or(|keys| keys >= u64::from(u32::MAX)) {
             return Err(format!(
                 "{slots} native bands of {units} units a cache band are more than the map can number: use smaller \

@@ -113,11 +113,11 @@ impl DiskCache {
         out.clear();
         let s = &self.sets[set];
         let whole = self.options.all_associated && s.live_units > 0;
-        out.extend(
-            (0..s.slots())
-                .filter(|&slot| whole || s.live(slot) > 0)
-                .map(|slot| (self.homes.native(set, slot, &self.sets), slot)),
-        );
+        let natives = (0..s.slots()).map(|slot| (self.homes.native(set, slot, &self.sets), slot));
+        // One of which nothing is cached may belong to another set by now.
+        out.extend(natives.filter(|&(native, slot)| {
+            s.live(slot) > 0 || whole && self.homes.of(native) == Some((set, slot))
+        }));
         let mut all = true;
         if let Cleaning::Partial(most) = self.options.cleaning
             && out.len() > most as usize

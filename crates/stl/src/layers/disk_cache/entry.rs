@@ -53,6 +53,7 @@ pub static ENTRY: LayerEntry = LayerEntry {
         "gc_all_assoc=on,idle=10ms,band=16,cache=20%",
         "journal=on,gc_all_assoc=on,idle=10ms,band=16,cache=20%",
         "journal=on,association=dynamic,placement=per-set,band=24,cache=10%",
+        "journal=on,association=dynamic,gc_all_assoc=on,idle=10ms,cleaning=partial,clean_bands=3,band=24,cache=20%",
         "journal=on,granularity=8,cache=20%",
     ],
     ..LayerEntry::new(build)

@@ -121,10 +121,11 @@ impl DiskCache {
 
     pub(super) fn write_checkpoint(&self, out: &mut dyn Sink) {
         let units = self.units();
-        // Before all that is cached, because a band may belong to another set by now.
         for (set, s) in self.sets.iter().enumerate().filter(|_| self.options.all_associated) {
-            let empty = s.natives.iter().zip(0..).filter(|&(_, slot)| s.live(slot) == 0);
-            empty.for_each(|(native, _)| out.push(ADOPTED, [u64::from(*native), set as u64, 0]));
+            let natives = s.natives.iter().map(|&native| u64::from(native)).zip(0..);
+            // One may belong to another set by now.
+            let own = natives.filter(|&(n, slot)| s.live(slot) == 0 && self.homes.of(n) == Some((set, slot)));
+            own.for_each(|(native, _)| out.push(ADOPTED, [native, set as u64, 0]));
         }
         for (set, s) in self.sets.iter().enumerate() {
             for (key, position) in s.index.live() {

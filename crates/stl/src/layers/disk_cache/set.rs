@@ -95,14 +95,20 @@ impl Set {
         smrlab_blockmap::prefetch(&self.live, units.div(key.into()) as usize);
     }
 
-    /// Gives a native band a slot: the one that it had since the last cleaning, or the next one.
-    fn adopt(&mut self, native: u64) -> u32 {
+    /// Gives a native band a slot: the one that it had since the cache band was empty, the next one, or, where there are as many as
+    /// units, that of another band of which nothing is cached; answers with that one, too.
+    fn adopt(&mut self, native: u64) -> (u32, Option<u64>) {
         if let Some(slot) = self.natives.iter().position(|&n| u64::from(n) == native) {
-            return slot as u32;
+            return (slot as u32, None);
+        }
+        let full = self.natives.len() >= (self.index.appended() + self.index.free()) as usize;
+        if full && let Some(slot) = self.live.iter().position(|&units| units == 0) {
+            let other = std::mem::replace(&mut self.natives[slot], native as u32);
+            return (slot as u32, Some(other.into()));
         }
         self.natives.push(native as u32);
         self.live.push(0);
-        self.live.len() as u32 - 1
+        (self.live.len() as u32 - 1, None)
     }
 
     /// Empties the cache band.
@@ -181,7 +187,10 @@ impl Homes {
         match self {
             Self::Fixed(sets) => fixed(*sets, native),
             Self::Dynamic(homes) => {
-                let slot = sets[set].adopt(native);
+                let (slot, other) = sets[set].adopt(native);
+                if let Some(other) = other.filter(|&other| homes[other as usize] == (set as u32, slot)) {
+                    homes[other as usize] = (NONE, 0);
+                }
                 homes[native as usize] = (set as u32, slot);
                 (set, slot)
             }

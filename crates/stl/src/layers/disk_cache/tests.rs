@@ -304,6 +304,53 @@ fn a_band_of_which_nothing_is_cached_belongs_to_its_set_over_a_restart() {
     assert_eq!(cleaned[0], cleaned[1]);
 }
 
+/// Block 0 of N0 is discarded and goes to C1 when it is written again. C0 is cleaned without N0 then, which would take what is cached of
+/// it for written home after a restart.
+#[test]
+fn a_band_that_went_to_another_set_is_not_rewritten_with_the_old_one() {
+    let options =
+        DiskCacheOptions { cache: 0.25, dynamic: true, all_associated: true, ..DiskCacheOptions::default() };
+    let (mut layer, mut plan, mut records) =
+        (make(8, 3, options), Plan::new(false, true), Records::default());
+    let mut go = |layer: &mut DiskCache, op, lba| {
+        plan.clear();
+        layer.submit(SimTime::ZERO, &request(op, lba, 1), &mut plan);
+        records.append(plan.records());
+        ops(&plan)
+    };
+    let (write, discard) = (HostOp::Write, HostOp::Discard);
+    let begin = [(write, 0), (write, 3), (discard, 0), (write, 6), (write, 0), (write, 6)];
+    let begin = begin.map(|(op, lba)| go(&mut layer, op, lba));
+    assert_eq!(begin.join(", "), "W 0+1, W 5+1, , W 1+1, W 6+1, W 2+1");
+    assert_eq!(go(&mut layer, write, 6), "Rc 0+3, Rc 20+3, Wc 20+3, W 0+1");
+    let mut recovered = make(8, 3, options);
+    recovered.recover(&records, &mut Plan::new(false, false));
+    let read = [&mut layer, &mut recovered].map(|layer| {
+        let mut plan = Plan::new(false, false);
+        layer.submit(SimTime::ZERO, &request(HostOp::Read, 0, 3), &mut plan);
+        ops(&plan)
+    });
+    assert_eq!(read, ["R 6+1, R 11+2"; 2]);
+}
+
+/// Partial cleanings never empty the set: bands of which nothing is cached any more leave their slots to others, so that keys stay below
+/// what the map can number.
+#[test]
+fn a_set_has_no_more_slots_than_units_and_one() {
+    let make = || {
+        let (dynamic, cleaning) = (true, Cleaning::Partial(1));
+        make(20, 3, DiskCacheOptions { cache: 0.05, dynamic, cleaning, ..DiskCacheOptions::default() })
+    };
+    let mut rig = Rig::new(make, medium(20, 3));
+    for native in (0..19).chain(0..19) {
+        rig.go(request(HostOp::Write, native * 3 + native % 3, 1), false);
+        assert!(rig.layer.sets[0].slots() <= 4, "after {native}");
+    }
+    rig.read_everything();
+    rig.swap_for_recovered();
+    rig.read_everything();
+}
+
 #[test]
 fn a_journal_survives_cuts_everywhere() {
     for (i, make) in variants().into_iter().enumerate().skip(6) {
