@@ -3,6 +3,7 @@
 use crate::arrays::{Checked, config, scratch};
 use crate::power_loss::{Lives, lives_of};
 use smrlab_device::{Config, Device};
+use smrlab_stl::LayerEntry;
 use smrlab_testkit::{DrawnArray, Rng, cases, drawn, layers, random};
 use std::path::Path;
 
@@ -52,25 +53,46 @@ fn unhurried(draw: fn(&mut Rng) -> DrawnArray, asked: fn(&DrawnArray) -> bool, r
     }
 }
 
+/// Lives of a drive with this layer, if it can be served.
+fn alone(entry: &LayerEntry, drive: &str, rng: &mut Rng) {
+    let (text, dir, seed) = (drawn::durable_layer(entry, rng), scratch(), rng.below(1 << 32));
+    println!("{text}, seed {seed}");
+    if Device::open(Config { array: None, ..config("", &text, dir.path()) }).is_ok() {
+        lives_of(Lives::new(&(text + drive), seed), 3);
+    }
+}
+
 /// Layers by themselves, and arrays of them.
 #[test]
 fn what_was_flushed_survives_lost_power() {
     let mut rng = random(51);
     for entry in layers().into_iter().filter(|e| e.capabilities.survives_cut) {
         for _ in 0..cases(4) {
-            let (text, dir) = (drawn::durable_layer(entry, &mut rng), scratch());
-            let alone = Config { array: None, ..config("", &text, dir.path()) };
-            let seed = rng.below(1 << 32);
-            println!("{text}, seed {seed}");
-            if Device::open(alone).is_ok() {
-                lives_of(Lives::new(&text, seed), 3);
-            }
+            alone(entry, "", &mut rng);
         }
     }
     let draw = |rng: &mut Rng| unhurried(DrawnArray::durable, DrawnArray::survives_cut, rng);
     each(52, cases(40), draw, |drawn, rng| {
         lives_of(Lives::new(&format!("{} over {}", drawn.text, drawn.layer), rng.below(1 << 32)), 4);
     });
+}
+
+/// Of drives with queues, and with buffers that the power and a kill empty; only a flush, or what is forced, is beyond them.
+#[test]
+fn what_was_flushed_survives_behind_buffers() {
+    let buffer = "write_cache=on,segments=8,cache_size=32KiB,command=0.1ms,bus=100";
+    let mut rng = random(54);
+    let layers: Vec<_> = layers().into_iter().filter(|e| e.capabilities.survives_cut).collect();
+    let draw = |rng: &mut Rng| unhurried(DrawnArray::durable, DrawnArray::survives_cut, rng);
+    each(55, cases(20), draw, |drawn, rng| {
+        let drive = if rng.one_in(4) { "tiny".to_owned() } else { format!("tiny,{buffer}") };
+        let seed = rng.below(1 << 32);
+        lives_of(Lives::new(&format!("{} over {} on {drive}", drawn.text, drawn.layer), seed), 3);
+    });
+    for _ in 0..cases(10) {
+        let entry = layers[rng.below(layers.len() as u64) as usize];
+        alone(entry, &format!(" on tiny,{buffer}"), &mut rng);
+    }
 }
 
 /// Servers are killed, and disks die as many as may; they are replaced over restarts, and others die.

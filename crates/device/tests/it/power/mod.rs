@@ -1,7 +1,7 @@
 //! The host's disk as far as its cache goes: what is durable, and what is not yet; and what of it a loss of power leaves.
 
 use parking_lot::Mutex;
-use smrlab_device::config::StoreKind;
+use smrlab_device::config::{StoreKind, Timing};
 use smrlab_device::machine::Machine;
 use smrlab_device::medium::Mode;
 use smrlab_device::store::Store;
@@ -53,17 +53,26 @@ pub(crate) fn scratch() -> TempDir {
 }
 
 fn newest_log(dir: &Path) -> (u64, Vec<u8>) {
+    let mut log = (u64::MAX, Vec::new());
+    follow(dir, &mut log);
+    log
+}
+
+/// The newest log as it is now. What was in it stays as it is, but for the end of the last chunk.
+fn follow(dir: &Path, (number, used): &mut (u64, Vec<u8>)) {
     let all = std::fs::read_dir(dir).into_iter().flatten();
     let names = all.map(|e| e.unwrap().file_name().into_string().unwrap());
     let newest = names.filter_map(|n| n.strip_prefix("log.")?.parse().ok()).max().unwrap_or(0);
-    let (mut used, mut chunk) = (Vec::new(), vec![0; ZEROES.len()]);
+    let mut chunk = vec![0; ZEROES.len()];
+    let kept = if *number == newest { used.len().saturating_sub(chunk.len()) } else { 0 };
+    *number = newest;
+    used.truncate(kept);
     if let Ok(log) = std::fs::File::open(dir.join(format!("log.{newest}"))) {
         // What follows is space that was taken in advance.
         while log.read_at(&mut chunk, used.len() as u64).unwrap() == chunk.len() && chunk != ZEROES {
             used.extend_from_slice(&chunk);
         }
     }
-    (newest, used)
 }
 
 impl Part {
@@ -150,7 +159,7 @@ impl Disk {
         }
         for (name, part) in &mut self.parts {
             if part.syncing.take().is_some() {
-                part.log = newest_log(&self.dir.join(name));
+                follow(&self.dir.join(name), &mut part.log);
             }
         }
     }
@@ -190,7 +199,7 @@ impl Disk {
         // The one that was synced before is so with its log.
         for (other, part) in self.parts.iter_mut().filter(|(other, _)| !other.is_empty()) {
             if part.syncing.take().is_some() {
-                part.log = newest_log(&self.dir.join(other));
+                follow(&self.dir.join(other), &mut part.log);
             }
         }
         self.step();
@@ -234,17 +243,25 @@ impl Store for Cached {
     }
 }
 
-/// `layer`, or `array over layer`, with so many bytes for the host, or as many as the drives have.
+/// `layer`, or `array over layer`, with so many bytes for the host, or as many as the drives have. With `on drive` behind that the
+/// model's time counts, 200 times as fast: drives have their queues and buffers.
 pub(crate) fn open(
-    layer: &str,
+    stack: &str,
     host_size: Option<u64>,
     (dir, boot): (&Path, u64),
     disk: &Arc<Mutex<Disk>>,
 ) -> Arc<Device> {
     let store = StoreKind::Directory(dir.to_owned());
-    let (array, layer) = layer.split_once(" over ").map_or((None, layer), |(a, l)| (Some(a.to_owned()), l));
+    let (stack, drive) = stack.split_once(" on ").map_or((stack, None), |(s, d)| (s, Some(d)));
+    let (array, layer) = stack.split_once(" over ").map_or((None, stack), |(a, l)| (Some(a.to_owned()), l));
     let disks = array.as_deref().map(|text| smrlab_array::parse(text).unwrap().disks as usize);
-    let config = Config::new("t", "tiny", layer, store);
+    let mut config = Config::new("t", drive.unwrap_or("tiny"), layer, store);
+    if drive.is_some() {
+        let locates =
+            smrlab_stl::registry::find(layer.split(',').next().unwrap()).unwrap().capabilities.locates;
+        (config.timing, config.speed) = (Timing::Model, 200.0);
+        config.scheduler = if locates { "sptf,depth=8" } else { "fcfs,depth=8" }.to_owned();
+    }
     let config = Config { array, host_size, mode: Mode::Data, map_budget: 1 << 20, ..config };
     let disk = disk.clone();
     let between = Arc::new(move |i: usize, inner| {
@@ -282,6 +299,13 @@ impl Allowed {
             if may.last() != Some(&b) {
                 may.push(b);
             }
+        }
+    }
+
+    /// They are these from now on.
+    pub(crate) fn set(&mut self, at: usize, bytes: &[u8]) {
+        for (may, b) in self.0[at / SECTOR..].iter_mut().zip(bytes.chunks(SECTOR)) {
+            *may = vec![print(b)];
         }
     }
 
