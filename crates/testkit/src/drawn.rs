@@ -42,10 +42,11 @@ fn value(kind: Kind, sizes: &[&str], rng: &mut Rng) -> Option<String> {
     })
 }
 
-/// `text` with a third of these parameters.
+/// `text` with a quarter of these parameters, a half, or three quarters: what only some together show is seldom among few.
 fn with_some(mut text: String, params: &[Param], sizes: &[&str], rng: &mut Rng) -> String {
+    let quarters = 1 + rng.below(3);
     for param in params {
-        if rng.one_in(3)
+        if rng.below(4) < quarters
             && let Some(value) = value(param.kind, sizes, rng)
         {
             text += &format!(",{}={value}", param.name);
@@ -54,7 +55,7 @@ fn with_some(mut text: String, params: &[Param], sizes: &[&str], rng: &mut Rng) 
     text
 }
 
-/// The layer with a third of its parameters.
+/// The layer with some of its parameters.
 pub fn layer(entry: &LayerEntry, rng: &mut Rng) -> String {
     with_some(entry.name.to_owned(), entry.params, LAYERS_SIZES, rng)
 }

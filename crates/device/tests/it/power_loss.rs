@@ -134,25 +134,25 @@ impl Lives {
         let len = (1 + self.random.below(24)).min(most - start);
         let (at, n) = ((start * 512) as usize, (len * 512) as usize);
         let (kind, fua) = (self.random.below(20), self.random.below(12) == 0);
-        let flushed = match kind {
+        let (durable, written) = match kind {
             0 => {
                 device.flush().unwrap();
-                true
+                (true, false)
             }
             1 if self.random.below(4) == 0 => {
                 device.close().unwrap();
-                true
+                (true, false)
             }
             // As housekeeping does for a long log: no flush, and yet durable state.
             1 if self.raw => {
                 device.medium(None).unwrap().checkpoint(true).unwrap();
-                false
+                (false, false)
             }
             2 => {
                 self.allowed.add(at, &vec![0; n]);
                 device.zero(at as u64, n as u64, fua).unwrap();
                 self.model[at..at + n].fill(0);
-                fua
+                (fua, true)
             }
             _ => {
                 self.stamp += 1;
@@ -162,16 +162,16 @@ impl Lives {
                 self.allowed.add(at, &data);
                 device.write(at as u64, &data, fua).unwrap();
                 self.model[at..at + n].copy_from_slice(&data);
-                fua
+                (fua, true)
             }
         };
         if self.raw {
             self.add_victims(device, start..start + len);
         }
         let mut disk = self.disk.lock();
-        disk.answered += u64::from(flushed);
-        if flushed && disk.image.is_none() {
-            match fua && kind > 1 && self.buffered {
+        disk.answered += u64::from(durable);
+        if durable && disk.image.is_none() {
+            match written && self.buffered {
                 // What else is in the drives' buffers stays there.
                 true => self.allowed.set(at, &self.model[at..at + n]),
                 false => self.allowed = Allowed::only(&self.model),
