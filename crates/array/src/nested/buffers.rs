@@ -12,6 +12,9 @@ use std::collections::BTreeMap;
 /// The first slot of a work above that is a member's: above the array's own, and below that of its cache.
 const FIRST: u32 = 1 << 20;
 
+/// A member's slot that none of its arrays has: a copy of what its host's buffer held.
+const COPY: u32 = u32::MAX - 1;
+
 /// Which slot of the work above a slot of a member's work is.
 #[derive(Debug, Default)]
 pub(super) struct Slots(BTreeMap<(Ticket, u32), u32>);
@@ -79,14 +82,18 @@ impl Buffers {
         }
     }
 
-    /// Asks for what a member asks for, under the ticket of its work.
+    /// Asks for what a member asks for, under the ticket of its work. What it writes of a request that it has `answered`, as a read cache
+    /// does, is copied first: the work above goes on in this plan, and puts something else together in its buffers before that is written.
     pub(super) fn ask(
         &self,
         own: &MemberPlan,
-        (op, member): (&MemberOp, MemberId),
+        (op, member, answered): (&MemberOp, MemberId, bool),
         (of, slots): (Ticket, &mut Slots),
         plan: &mut MemberPlan,
     ) {
+        if answered && op.request.op == HostOp::Write {
+            return self.ask_with_copies(own, (op, member), (of, slots), plan);
+        }
         plan.ask_as(MemberOp { member, buffers: of, ..*op }, |out| {
             // Discards have no bytes, whatever is said of them.
             let moves = matches!(op.request.op, HostOp::Read | HostOp::Write);
@@ -97,6 +104,32 @@ impl Buffers {
                     out.push(n, end);
                 });
             }
+        });
+    }
+
+    fn ask_with_copies(
+        &self,
+        own: &MemberPlan,
+        (op, member): (&MemberOp, MemberId),
+        (of, slots): (Ticket, &mut Slots),
+        plan: &mut MemberPlan,
+    ) {
+        let copy = slots.of(op.buffers, COPY);
+        let mut ends = Vec::new();
+        for part in own.parts(op) {
+            let terms = own.terms_of(part.end);
+            let of_host =
+                terms.iter().find_map(|t| if let Source::Host(at) = t.from { Some(at) } else { None });
+            let mut at = of_host.unwrap_or_default();
+            self.each(part.blocks, &terms, |slot| slots.of(op.buffers, slot), &mut |n, terms| {
+                plan.deliver_to(of, End::Slot(copy, at), n, terms);
+                ends.push((n, End::Slot(copy, at)));
+                at += n;
+            });
+        }
+        let ends = ends.into_iter();
+        plan.ask_as(MemberOp { member, buffers: of, ..*op }, |out| {
+            ends.for_each(|(n, end)| out.push(n, end))
         });
     }
 
@@ -161,7 +194,7 @@ mod tests {
             p.push(Blocks(2), sum);
         });
         for op in own.ops() {
-            buffers.ask(&own, (op, MemberId(op.member.0 + 10)), (of, &mut slots), &mut plan);
+            buffers.ask(&own, (op, MemberId(op.member.0 + 10), false), (of, &mut slots), &mut plan);
         }
         let ends = |i: usize| {
             let op = &plan.ops()[i];
@@ -195,5 +228,25 @@ mod tests {
             .collect();
         let sum = |at| vec![Term::slot(FIRST, Blocks(2 + at)), Term::slot(FIRST + 1, Blocks(at))];
         assert_eq!(got, [(of, End::Host(Blocks(7)), 1, sum(0)), (of, End::Slot(4, Blocks(1)), 2, sum(1))]);
+    }
+
+    /// A member has answered a read of two blocks, and its cache takes them: a copy is written, which is made before the array above puts
+    /// something else together in the host's buffer.
+    #[test]
+    fn what_a_member_writes_of_what_it_answered_is_copied_first() {
+        let (of, ticket, blocks) = (Ticket(1), Ticket(5), Blocks(2));
+        let mut above = MemberPlan::new(true);
+        let read = HostRequest::new(HostOp::Read, Lba(0), blocks);
+        above.ask(of, MemberId(0), read, |p| p.push(blocks, End::Host(Blocks(6))));
+        let buffers = Buffers::of(&above, &above.ops()[0]);
+        let (mut own, mut plan, mut slots) = (MemberPlan::new(true), MemberPlan::new(true), Slots::default());
+        let fill = HostRequest::new(HostOp::Write, Lba(40), Blocks(1));
+        own.ask(ticket, MemberId(1), fill, |p| p.push(Blocks(1), End::Host(Blocks(1))));
+        buffers.ask(&own, (&own.ops()[0], MemberId(11), true), (of, &mut slots), &mut plan);
+        let copied = End::Slot(FIRST, Blocks(1));
+        let delivery = &plan.deliveries()[0];
+        assert_eq!((delivery.ticket, delivery.to), (of, copied));
+        assert_eq!(plan.terms_of(delivery.part.end), [Term::host(7)]);
+        assert!(plan.parts(&plan.ops()[0]).iter().map(|p| (p.blocks, p.end)).eq([(Blocks(1), copied)]));
     }
 }

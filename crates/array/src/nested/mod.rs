@@ -250,7 +250,9 @@ impl Nested {
         for op in own.ops() {
             let to = self.shape.flat(at, op.member);
             match self.lender(op.buffers) {
-                Some((request, slots)) => request.buffers.ask(&own, (op, to), (request.of, slots), plan),
+                Some((request, slots)) => {
+                    request.buffers.ask(&own, (op, to, request.answered), (request.of, slots), plan);
+                }
                 None => plan.ask_again(&own, op, to),
             }
         }
