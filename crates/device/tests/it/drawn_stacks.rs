@@ -2,6 +2,7 @@
 
 use crate::arrays::{Checked, config, scratch};
 use crate::power_loss::{Lives, lives_of};
+use smrlab_device::config::{StoreKind, Timing};
 use smrlab_device::{Config, Device};
 use smrlab_stl::LayerEntry;
 use smrlab_testkit::{DrawnArray, Rng, cases, drawn, layers, random};
@@ -30,6 +31,9 @@ fn each(
         look(&drawn, &mut Rng::new(seed));
     }
 }
+
+/// A write cache of so little that it is often full.
+const BUFFER: &str = "write_cache=on,segments=8,cache_size=32KiB,command=0.1ms,bus=100";
 
 /// Of one file of a store: they are read whole, again and again. Default sizes of what is on an SSD can be gigabytes.
 const MOST_BYTES: u64 = 64 << 20;
@@ -80,18 +84,17 @@ fn what_was_flushed_survives_lost_power() {
 /// Of drives with queues, and with buffers that the power and a kill empty; only a flush, or what is forced, is beyond them.
 #[test]
 fn what_was_flushed_survives_behind_buffers() {
-    let buffer = "write_cache=on,segments=8,cache_size=32KiB,command=0.1ms,bus=100";
     let mut rng = random(54);
     let layers: Vec<_> = layers().into_iter().filter(|e| e.capabilities.survives_cut).collect();
     let draw = |rng: &mut Rng| unhurried(DrawnArray::durable, DrawnArray::survives_cut, rng);
     each(55, cases(20), draw, |drawn, rng| {
-        let drive = if rng.one_in(4) { "tiny".to_owned() } else { format!("tiny,{buffer}") };
+        let drive = if rng.one_in(4) { "tiny".to_owned() } else { format!("tiny,{BUFFER}") };
         let seed = rng.below(1 << 32);
         lives_of(Lives::new(&format!("{} over {} on {drive}", drawn.text, drawn.layer), seed), 3);
     });
     for _ in 0..cases(10) {
         let entry = layers[rng.below(layers.len() as u64) as usize];
-        alone(entry, &format!(" on tiny,{buffer}"), &mut rng);
+        alone(entry, &format!(" on tiny,{BUFFER}"), &mut rng);
     }
 }
 
@@ -100,51 +103,71 @@ fn what_was_flushed_survives_behind_buffers() {
 fn what_was_written_survives_killed_servers_and_lost_disks() {
     let draw = |rng: &mut Rng| unhurried(DrawnArray::new, |_| true, rng);
     each(53, cases(60), draw, |drawn, rng| {
-        let dir = scratch();
-        let own = || config(&drawn.text, &drawn.layer, dir.path());
-        let mut checked = Checked::of(Device::open(own()).unwrap(), rng.bits());
-        let again = |mut checked: Checked, rng: &mut Rng| {
-            checked.write(rng.below(60));
-            if rng.one_in(3) {
-                return checked;
-            }
-            if rng.one_in(3) {
-                checked.device.close().unwrap();
-            }
-            checked.again(own())
-        };
-        checked = again(checked, rng);
-        checked.check("started again");
-        let disks = smrlab_array::parse(&drawn.text).unwrap().disks;
-        let mut lost: Vec<u64> = (0..u64::from(disks)).collect();
-        for i in (1..lost.len()).rev() {
-            lost.swap(i, rng.below(i as u64 + 1) as usize);
-        }
-        let others = lost.split_off(drawn.losses());
-        for disk in &lost {
-            let (served, clock) = checked.device.array().unwrap();
-            served.fail(clock, *disk).unwrap();
-            println!("{disk} dies");
-            checked = again(checked, rng);
-            checked.check("degraded");
-        }
-        for disk in lost.iter().rev() {
-            let (served, clock) = checked.device.array().unwrap();
-            served.replace(clock, *disk).unwrap();
-            println!("{disk} is replaced");
-            checked = again(checked, rng);
-            checked.check("being rebuilt");
-        }
-        for disk in &lost {
-            checked.rebuilt(*disk as usize, rng.below(3));
-        }
-        checked = again(checked, rng);
-        checked.check("rebuilt");
-        for disk in others.iter().take(lost.len()) {
-            println!("{disk} dies, too");
-            let (served, clock) = checked.device.array().unwrap();
-            served.fail(clock, *disk).unwrap();
-        }
-        checked.check("others are dead");
+        drives_die(&Config::new("", "tiny", "", StoreKind::Memory), drawn, rng)
     });
+}
+
+/// The same of drives with queues and buffers, with a flush before each kill.
+#[test]
+fn what_was_flushed_survives_killed_servers_and_lost_disks() {
+    let draw = |rng: &mut Rng| unhurried(DrawnArray::new, |_| true, rng);
+    each(56, cases(24), draw, |drawn, rng| {
+        let buffered = Config::new("", &format!("tiny,{BUFFER}"), "", StoreKind::Memory);
+        drives_die(&Config { timing: Timing::Model, speed: 200.0, ..buffered }, drawn, rng);
+    });
+}
+
+/// Lives of an array of drives that are as `like` says.
+fn drives_die(like: &Config, drawn: &DrawnArray, rng: &mut Rng) {
+    let dir = scratch();
+    let own = || {
+        let (drive, timing, speed) = (like.drive.clone(), like.timing, like.speed);
+        Config { drive, timing, speed, ..config(&drawn.text, &drawn.layer, dir.path()) }
+    };
+    let mut checked = Checked::of(Device::open(own()).unwrap(), rng.bits());
+    let again = |mut checked: Checked, rng: &mut Rng| {
+        checked.write(rng.below(60));
+        if rng.one_in(3) {
+            return checked;
+        }
+        if rng.one_in(3) {
+            checked.device.close().unwrap();
+        } else if like.timing == Timing::Model {
+            checked.device.flush().unwrap();
+        }
+        checked.again(own())
+    };
+    checked = again(checked, rng);
+    checked.check("started again");
+    let disks = smrlab_array::parse(&drawn.text).unwrap().disks;
+    let mut lost: Vec<u64> = (0..u64::from(disks)).collect();
+    for i in (1..lost.len()).rev() {
+        lost.swap(i, rng.below(i as u64 + 1) as usize);
+    }
+    let others = lost.split_off(drawn.losses());
+    for disk in &lost {
+        let (served, clock) = checked.device.array().unwrap();
+        served.fail(clock, *disk).unwrap();
+        println!("{disk} dies");
+        checked = again(checked, rng);
+        checked.check("degraded");
+    }
+    for disk in lost.iter().rev() {
+        let (served, clock) = checked.device.array().unwrap();
+        served.replace(clock, *disk).unwrap();
+        println!("{disk} is replaced");
+        checked = again(checked, rng);
+        checked.check("being rebuilt");
+    }
+    for disk in &lost {
+        checked.rebuilt(*disk as usize, rng.below(3));
+    }
+    checked = again(checked, rng);
+    checked.check("rebuilt");
+    for disk in others.iter().take(lost.len()) {
+        println!("{disk} dies, too");
+        let (served, clock) = checked.device.array().unwrap();
+        served.fail(clock, *disk).unwrap();
+    }
+    checked.check("others are dead");
 }
