@@ -87,7 +87,9 @@ impl LockedArray {
                 self.call(|c, bytes| c.fail(SimTime::ZERO, member, bytes));
             }
         }
-        ledger.filter(|_| !found.formed).map_or(Ok(()), |ledger| ledger.formed())
+        let Some(ledger) = ledger.filter(|_| !found.formed) else { return Ok(()) };
+        self.bytes.sync_members()?;
+        ledger.formed()
     }
 
     /// Does some of the work that is due and that no request waits for; answers whether there may be more.
@@ -222,6 +224,22 @@ impl Arrayed {
         state.event_loop.array().checkpoint(&mut entries);
         state.bytes.sync_members()?;
         ledger.checkpoint(entries)
+    }
+
+    /// Ends the works under way; answers how many changes of members that took in all.
+    fn wind_up(&self) -> Result<u64> {
+        let mut state = self.table.lock();
+        if state.bytes.broken.is_none() {
+            self.table.call(&mut *state, |s| s.call(|c, bytes| c.wind_up(bytes)));
+        }
+        state.bytes.broken.clone().map_or(Ok(state.bytes.changes), Err)
+    }
+
+    /// The server ends, all being durable. Whoever wrote since it [was wound up](Self::wind_up) has work that the next one is to look at.
+    fn ends(&self, wound_up: u64) -> Result<()> {
+        let state = self.table.lock();
+        let ledger = self.ledger.as_ref().filter(|_| state.bytes.changes == wound_up);
+        ledger.map_or(Ok(()), |ledger| ledger.closed())
     }
 
     fn disk(&self, disk: u64) -> Result<usize> {
@@ -366,18 +384,10 @@ impl Engine for Arrayed {
     /// For the end of the server; works of the array's own are not left half done. One that an error stopped does not end in order:
     /// it is taken up as after a server that was killed.
     fn close(&self) -> Result<()> {
-        let mut state = self.table.lock();
-        if state.bytes.broken.is_none() {
-            self.table.call(&mut *state, |s| s.call(|c, bytes| c.wind_up(bytes)));
-        }
-        let stopped = state.bytes.broken.clone();
-        drop(state);
+        let wound_up = self.wind_up();
         self.sync()?;
         self.checkpoint(true)?;
-        match stopped {
-            Some(e) => Err(e),
-            None => self.ledger.as_ref().map_or(Ok(()), |l| l.closed()),
-        }
+        self.ends(wound_up?)
     }
 
     fn info(&self) -> Value {

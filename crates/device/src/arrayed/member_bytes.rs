@@ -36,6 +36,8 @@ pub(super) struct MemberBytes {
     pub(super) dead: Vec<bool>,
     /// What drives behind schedulers have, by disk and number.
     pub(super) sent: BTreeMap<(MemberId, u64), Sent>,
+    /// Requests that change what members hold.
+    pub(super) changes: u64,
     /// How often everything was made durable in the middle of the array's work.
     pub(super) fences: u64,
     pub(super) staging: Staging,
@@ -70,6 +72,7 @@ impl MemberBytes {
             disks,
             ssds: ssds.into_iter().map(SsdBytes::new).collect(),
             sent: BTreeMap::new(),
+            changes: 0,
             fences: 0,
             staging: Staging::default(),
             requests: Requests::default(),
@@ -144,6 +147,7 @@ impl MemberBytes {
             self.hosts.insert(op.buffers, op.request.id);
         }
         let changes = matches!(op.request.op, HostOp::Write | HostOp::Discard | HostOp::Zone(_));
+        self.changes += u64::from(changes);
         if changes
             && (self.nested || op.member.at() < self.disks.len())
             && let Err(e) = self.at_work()

@@ -54,6 +54,26 @@ fn who_is_at_work_is_not_at_rest() {
     }
 }
 
+/// A server that ends does not say so when a client wrote while it made things durable.
+#[test]
+fn who_is_written_while_it_ends_has_not_ended() {
+    for written in [false, true] {
+        let dir = tempfile::tempdir().unwrap();
+        let open = || Device::open(stored("mirror,disks=2", dir.path())).unwrap();
+        let device = open();
+        let write = || device.write(0, &[7; 4096], false).unwrap();
+        write();
+        let array = device.array().unwrap().0;
+        let wound_up = array.wind_up().unwrap();
+        if written {
+            write();
+        }
+        array.ends(wound_up).unwrap();
+        drop(device);
+        assert_eq!(open().events.after(0).iter().any(|e| e.kind == "unclean"), written);
+    }
+}
+
 #[test]
 fn fences_are_counted_anew() {
     let dir = tempfile::tempdir().unwrap();
