@@ -3,7 +3,7 @@
 //! One piece of code for tests, power cuts, verification and a served device. Slots are volatile: a cut loses them.
 
 use crate::plan::{Delivery, Outcome};
-use crate::{End, MemberOp, MemberPlan, OpPart, Source, Ticket};
+use crate::{End, MemberOp, MemberPlan, OpPart, Source, Term, Ticket};
 use smrlab_units::{BLOCK_BYTES, Blocks};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -68,8 +68,20 @@ impl Staging {
         }
     }
 
-    /// Puts together what a phase that is over delivers.
-    pub fn deliver(&mut self, plan: &MemberPlan, delivery: &Delivery, host: &mut [u8]) {
+    /// Puts together what a phase that is over delivers; `host` is none where nothing was asked of a member for its request: its buffer is
+    /// zeroes as it is.
+    pub fn deliver(&mut self, plan: &MemberPlan, delivery: &Delivery, host: Option<&mut [u8]>) {
+        let mut zeroes = Vec::new();
+        let host = match (host, delivery.to) {
+            (Some(host), _) => host,
+            (None, End::Host(_)) => return,
+            (None, _) => {
+                let of_host = |term: Term| if let Source::Host(at) = term.from { Some(at) } else { None };
+                let last = plan.terms_of(delivery.part.end).into_iter().filter_map(of_host).max();
+                zeroes.resize(self.bytes(last.unwrap_or_default(), delivery.part.blocks).end, 0);
+                &mut zeroes[..]
+            }
+        };
         let mut out = Vec::new();
         self.append(plan, delivery.ticket, &delivery.part, host, &mut out);
         let to = OpPart { end: delivery.to, ..delivery.part };
@@ -162,7 +174,7 @@ impl Buffers {
     pub fn planned(&mut self, plan: &MemberPlan) {
         for delivery in plan.deliveries() {
             let host = self.tickets.get(&delivery.ticket).and_then(|id| self.hosts.get_mut(id));
-            self.staging.deliver(plan, delivery, host.map_or(&mut [][..], |h| &mut h.data));
+            self.staging.deliver(plan, delivery, host.map(|h| &mut h.data[..]));
         }
         for outcome in plan.outcomes() {
             if let Outcome::Ended(ticket) | Outcome::Refused(ticket, _) = *outcome {

@@ -9,9 +9,7 @@ use crate::stats::Events;
 use crate::store::Store;
 use crate::table::{Requests, part};
 use smrlab_array::plan::Outcome;
-use smrlab_array::{
-    ArrayObserver, Chosen, Done, End, MemberId, MemberOp, MemberPlan, OpPart, Staging, Ticket,
-};
+use smrlab_array::{ArrayObserver, Chosen, Done, MemberId, MemberOp, MemberPlan, OpPart, Staging, Ticket};
 use smrlab_drive::{Buffered, Observer, TimedPlan};
 use smrlab_stl::{Cause, HostBuffer, HostRequest, Refusal};
 use smrlab_units::{HostOp, SimTime};
@@ -294,12 +292,7 @@ impl ArrayObserver for MemberBytes {
     fn planned(&mut self, _: SimTime, plan: &MemberPlan) {
         for delivery in plan.deliveries() {
             let host = self.hosts.get(&delivery.ticket).and_then(|id| self.requests.data_mut(*id));
-            match (host, delivery.to) {
-                (Some(host), _) => self.staging.deliver(plan, delivery, host),
-                // Nothing was asked of a member: its buffer is zeroes as it is.
-                (None, End::Host(_)) => {}
-                (None, _) => self.staging.deliver(plan, delivery, &mut []),
-            }
+            self.staging.deliver(plan, delivery, host);
         }
         if let Some(ledger) = &self.ledger
             && let Err(e) = ledger.keep(plan.records())

@@ -142,6 +142,16 @@ fn events(device: &Device, kind: &str) -> usize {
     device.events.after(0).iter().filter(|e| e.kind == kind).count()
 }
 
+/// A member's read cache takes zeroes of what was never written, for which no drive is asked.
+#[test]
+fn a_members_cache_takes_what_was_never_written() {
+    let dir = scratch();
+    let array =
+        "mirror,chunk=2blk / full-stripe,chunk=8blk,batch=2,ssd_page=2blk,ssd_read=64blk,ssd_write=2blk";
+    let checked = Checked::new(config(array, "zoned,zone=16KiB,conventional=0%", dir.path()));
+    (0..2).for_each(|_| checked.check("never written"));
+}
+
 /// What an array says of its extents: they follow each other from the first byte asked for, and what holds anything is data; arrays with
 /// tables know what was never written.
 #[test]

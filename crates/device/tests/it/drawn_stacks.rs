@@ -107,10 +107,11 @@ fn what_was_written_survives_killed_servers_and_lost_disks() {
     });
 }
 
-/// The same of drives with queues and buffers, with a flush before each kill.
+/// The same of drives with queues and buffers, with a flush before each kill: what they do by themselves behind that is lost with the
+/// buffers, as where the power goes.
 #[test]
 fn what_was_flushed_survives_killed_servers_and_lost_disks() {
-    let draw = |rng: &mut Rng| unhurried(DrawnArray::new, |_| true, rng);
+    let draw = |rng: &mut Rng| unhurried(DrawnArray::durable, DrawnArray::survives_cut, rng);
     each(56, cases(24), draw, |drawn, rng| {
         let buffered = Config::new("", &format!("tiny,{BUFFER}"), "", StoreKind::Memory);
         drives_die(&Config { timing: Timing::Model, speed: 200.0, ..buffered }, drawn, rng);
