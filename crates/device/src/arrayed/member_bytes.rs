@@ -317,6 +317,7 @@ impl ArrayObserver for MemberBytes {
 mod tests {
     use super::*;
     use crate::store::Memory;
+    use smrlab_array::End;
     use smrlab_units::{Blocks, Lba};
 
     /// An array acknowledges a write and then writes its data once more: the thread that brought them has its answer by then.
