@@ -8,7 +8,7 @@ use smrlab_stl::{
     Plan, Records, StepEnd, TranslationLayer,
 };
 use smrlab_units::spec::{SpecError, split_item};
-use smrlab_units::{BLOCK_BYTES, Blocks, HostOp, Lba, SimTime};
+use smrlab_units::{BLOCK_BYTES, Blocks, HostOp, Lba, Pba, SimTime};
 use std::fmt::Debug;
 use std::ops::Range;
 use std::sync::Arc;
@@ -103,12 +103,14 @@ impl Harness {
     pub(crate) fn plan_request(&mut self, r: &HostRequest) {
         self.now += SimTime::from_ms(1);
         let expected = self.layer.locate(r);
+        let waiting = self.would_begin(r);
         self.plan.clear();
         self.layer.submit(self.now, r, &mut self.plan);
         self.twin_plan.clear();
         self.twin.prefetch(r);
         self.twin.submit(self.now, r, &mut self.twin_plan);
         self.compare_plans(r);
+        self.compare_places(r, &waiting);
         if self.entry.capabilities.locates {
             // Metadata on the medium may be written before what the layer itself begins with.
             let media = self.context.metadata == Metadata::Media;
@@ -117,6 +119,35 @@ impl Harness {
             assert!(
                 expected.is_none() || expected == first,
                 "{}: {r:?}: located {expected:?}, began at {first:?}",
+                self.text
+            );
+        }
+    }
+
+    /// Requests near `r`, and where they would begin now; none where what waits is looked at anew behind every request.
+    fn would_begin(&self, r: &HostRequest) -> Vec<(HostRequest, (Pba, Dir))> {
+        if self.layer.location_reach().is_none() || !matches!(r.op, HostOp::Read | HostOp::Write) {
+            return Vec::new();
+        }
+        let (from, end) = (r.lba.0, r.lba.0 + r.blocks.0);
+        let near = [from.saturating_sub(40), from.saturating_sub(1), from, from + 1, end, end + 40];
+        let last = self.layer.host_blocks().0 - 1;
+        let some = near.into_iter().map(|lba| HostRequest::new(HostOp::Write, Lba(lba.min(last)), Blocks(1)));
+        some.filter_map(|r| Some((r, self.layer.locate(&r)?))).collect()
+    }
+
+    /// What waits begins elsewhere only where the layer said that it may.
+    fn compare_places(&self, r: &HostRequest, waiting: &[(HostRequest, (Pba, Dir))]) {
+        let Some(reach) = self.layer.location_reach() else { return };
+        let ops = self.plan.ops().iter();
+        let lowest = ops.clone().map(|op| op.pba.0).min().unwrap_or(u64::MAX);
+        let end = ops.map(|op| op.pba.0 + op.blocks.0).max().unwrap_or(0);
+        let near = lowest.saturating_sub(reach.0)..end + reach.0;
+        for (w, before) in waiting {
+            let now = self.layer.locate(w);
+            assert!(
+                now == Some(*before) || near.contains(&before.0.0),
+                "{}: {r:?} at {near:?}: {w:?} waits for {before:?}, and begins at {now:?}",
                 self.text
             );
         }

@@ -292,10 +292,9 @@ fn slice(pieces: &[Piece], from: Blocks, blocks: Blocks, out: &mut Vec<Piece>) {
 }
 
 /// How far the place that [`TranslationLayer::locate`](crate::TranslationLayer::locate) tells may change with an update
-/// elsewhere: what is live in a band decides, and bands are of nearly the same size.
+/// elsewhere: what is live in a band decides.
 pub(crate) fn two_bands(bands: &Bands) -> Blocks {
-    let of = |b| bands.band(BandId(b)).blocks;
-    Blocks(2 * of(0).max(of(bands.len() - 1)).0)
+    Blocks(2 * bands.longest().0)
 }
 
 /// Stages a run and answers where it is.

@@ -1,6 +1,7 @@
 //! Walks the registry: every layer on bytes, on every small drive, read back; and the same again.
 
-use smrlab_disk::DriveModel;
+use smrlab_disk::geometry::GeometrySpec;
+use smrlab_disk::{DriveModel, Interference, ZoneSpec};
 use smrlab_stl::{BuildContext, HostRequest, Metadata, Plan, Records};
 use smrlab_testkit::medium::DESTROYED;
 use smrlab_testkit::{
@@ -41,6 +42,17 @@ fn every_layer_keeps_what_it_is_given_on_every_drive() {
         }
     };
     std::thread::scope(|threads| _ = [(); 2].map(|()| threads.spawn(work)));
+}
+
+/// Bands are longest in the middle: a layer that says how far its plans move what waits says so of those too.
+#[test]
+fn plans_move_what_waits_no_further_than_said() {
+    let zones = [4, 90, 4].map(|sectors| ZoneSpec::plain(24, sectors)).to_vec();
+    let drive = drives::drive(GeometrySpec::single_surface(zones), Interference::tracks(2), 4);
+    for text in layers().into_iter().flat_map(|entry| entry.texts()) {
+        let Ok(mut h) = Harness::new(&text, &drive, Metadata::Nv) else { continue };
+        h.exercise(Workload { requests: 400, seed: 5, longest: 40 });
+    }
 }
 
 #[test]
