@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -286,6 +287,14 @@ def test_what_is_missing_is_one_sentence(smrlab: Invoke, monkeypatch: pytest.Mon
     monkeypatch.setenv("SMRLAB_CONNECT_S", "0.3")
     gone = smrlab("sweep", file, "--out", tmp_path / "o", "--scheduler", "tcp://127.0.0.1:9")
     assert (gone.status, "no Dask scheduler answers there" in gone.err) == (3, True)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        at = f"tcp://127.0.0.1:{silent.getsockname()[1]}"
+        other = smrlab("sweep", file, "--out", tmp_path / "o", "--scheduler", at)
+    assert (other.status, "does not speak Dask's protocol" in other.err) == (3, True)
+    untrusted = smrlab("sweep", file, "--out", tmp_path / "o", "--scheduler", "tls://127.0.0.1:9")
+    assert (untrusted.status, "no Dask scheduler answers there" in untrusted.err) == (3, True)
+    no_scheduler = smrlab("sweep", file, "--out", tmp_path / "o", "--scheduler", file)
+    assert (no_scheduler.status, "no file of a Dask scheduler" in no_scheduler.err) == (2, True)
     slurm = smrlab("sweep", file, "--out", tmp_path / "o", "--scheduler", "slurm")
     assert (slurm.status, "sbatch" in slurm.err or "smrlab[cluster]" in slurm.err) == (3, True)
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
@@ -343,8 +352,6 @@ def test_a_claim_of_who_is_gone_is_taken_over(tmp_path: Path) -> None:
             assert mine == free
     ended = subprocess.Popen(["true"])
     ended.wait()
-    import socket
-
     text = {"owner": "x", "host": socket.gethostname(), "pid": ended.pid, "at": time.time()}
     store.write("claims/a.json", json.dumps(text).encode())
     with claimed(store, "a", "one") as mine:

@@ -6,6 +6,8 @@ handle that weighs what the thing weighs: so the scheduler places runs where it 
 
 from __future__ import annotations
 
+import asyncio
+import json
 import os
 import socket
 import threading
@@ -20,6 +22,7 @@ from typing import Any
 
 from .. import _core
 from ..errors import InputError, MissingError
+from ..files import read_text
 from ..kept import Choice
 from ..urls import EXTRA
 from .contract import PERIOD_S, Each, ExecutorLost, Failed, Input, Piece, Running, Tick, control
@@ -183,8 +186,6 @@ class Cluster:
 
     def back(self) -> None:
         """Waits for the scheduler to come back at its address. Raises ExecutorLost when it does not."""
-        from distributed import Client
-
         address = self.client.scheduler.address if self.client.scheduler else self.client._start_arg
         security = self.client.security
         with suppress(Exception):
@@ -192,7 +193,7 @@ class Cluster:
         end = time.monotonic() + BACK_S
         while time.monotonic() < end:
             try:
-                self.client = Client(address, timeout=5, name="smrlab", security=security)
+                self.client = _reached(address, 5, security=security)
                 self.client.wait_for_workers(1, timeout=max(end - time.monotonic(), 1))
                 self._greet()
             except (OSError, TimeoutError):
@@ -318,6 +319,32 @@ class _Call:
         self.handles.clear()
 
 
+def _address(file: Path) -> str:
+    """The address in a scheduler's file. Raises InputError where it has none."""
+    try:
+        return str(json.loads(read_text(file))["address"])
+    except (OSError, ValueError, TypeError, KeyError):
+        raise InputError(
+            f"--scheduler {file}: no file of a Dask scheduler: `dask scheduler --scheduler-file FILE` writes one"
+        ) from None
+
+
+def _reached(address: str, seconds: float, security: Any = None) -> Any:
+    """A client of the scheduler there. Raises what Dask raises, and TimeoutError where nothing speaks its protocol."""
+    from distributed import Client
+
+    class Patient(Client):  # type: ignore[misc]
+        async def _ensure_connected(self, timeout: Any = None) -> None:
+            # Dask itself waits for ever for the first word of what takes a connection and says nothing.
+            try:
+                await asyncio.wait_for(super()._ensure_connected(timeout), 1.5 * seconds)
+            except TimeoutError as fault:
+                silent = "what listens there does not speak Dask's protocol; its dashboard has another port"
+                raise TimeoutError(str(fault) or silent) from None
+
+    return Patient(address, timeout=seconds, name="smrlab", security=security)
+
+
 @contextmanager
 def connected(scheduler: str, jobs: int | None = None, client: Any = None) -> Iterator[Cluster]:
     """The cluster of a `distributed.Client`, or of a scheduler: an address, a scheduler file, or `slurm`."""
@@ -333,10 +360,11 @@ def connected(scheduler: str, jobs: int | None = None, client: Any = None) -> It
             client.wait_for_workers(1)
             yield Cluster(client)
         return
-    to = {"scheduler_file": scheduler} if Path(scheduler).is_file() else {"address": scheduler}
+    address = _address(Path(scheduler)) if Path(scheduler).is_file() else scheduler
     try:
-        client = distributed.Client(**to, timeout=float(os.environ.get("SMRLAB_CONNECT_S", "20")), name="smrlab")
-    except (OSError, TimeoutError, ValueError) as fault:
+        client = _reached(address, float(os.environ.get("SMRLAB_CONNECT_S", "20")))
+    except Exception as fault:
+        # Dask's own kinds of errors: what is no address, wants TLS, or is another version.
         raise MissingError(
             f"--scheduler {scheduler}: no Dask scheduler answers there ({fault}); start one: dask scheduler"
         ) from None
