@@ -1,42 +1,62 @@
 //! Served stacks with parameters that are drawn: killed servers, lost power and lost disks of sets that nobody wrote down.
 
-use crate::arrays::{Checked, config, scratch};
+use crate::arrays::{Checked, scratch};
+use crate::power;
 use crate::power_loss::{Lives, lives_of};
-use smrlab_device::config::{StoreKind, Timing};
-use smrlab_device::{Config, Device};
+use smrlab_device::Device;
+use smrlab_device::config::StoreKind;
 use smrlab_stl::LayerEntry;
-use smrlab_testkit::{DrawnArray, Rng, cases, drawn, layers, random};
+use smrlab_testkit::{DrawnArray, Rng, cases, drawn, drives, layers, random};
 use std::path::Path;
 
-/// Draws arrays until so many of them can be served, of which `asked` holds.
+/// Draws arrays until so many of them can be served, of which `asked` holds, on drives that `on` draws: behind the name what
+/// [`power::config`] reads.
 fn each(
     written: u64,
     many: u64,
     draw: impl Fn(&mut Rng) -> DrawnArray,
-    mut look: impl FnMut(&DrawnArray, &mut Rng),
+    on: impl Fn(&mut Rng, &Path) -> String,
+    mut look: impl FnMut(&DrawnArray, &str, &mut Rng),
 ) {
     let (mut rng, mut looked) = (random(written), 0);
     while looked < many {
-        let drawn = draw(&mut rng);
-        let dir = scratch();
-        let Ok(device) = Device::open(config(&drawn.text, &drawn.layer, dir.path())) else { continue };
-        drop(device);
-        if largest(dir.path()) > MOST_BYTES {
+        let (drawn, dir) = (draw(&mut rng), scratch());
+        let stack = format!("{} over {}{}", drawn.text, drawn.layer, on(&mut rng, dir.path()));
+        if !fits(&stack) {
             continue;
         }
         let seed = rng.bits();
         // What a failure is shown with.
-        println!("{} over {}, seed {seed}", drawn.text, drawn.layer);
+        println!("{stack}, seed {seed}");
         looked += 1;
-        look(&drawn, &mut Rng::new(seed));
+        look(&drawn, &stack, &mut Rng::new(seed));
     }
+}
+
+/// Whether a stack can be served, with space for more than a few requests and files that can be read whole.
+fn fits(stack: &str) -> bool {
+    let dir = scratch();
+    let device = Device::open(power::config(stack, StoreKind::Directory(dir.path().join("store"))));
+    device.is_ok_and(|device| device.size() >= LEAST_BYTES && largest(dir.path()) <= MOST_BYTES)
 }
 
 /// A write cache of so little that it is often full.
 const BUFFER: &str = "write_cache=on,segments=8,cache_size=32KiB,command=0.1ms,bus=100";
 
+/// What is served at least: requests of 12 KiB have to fit in.
+const LEAST_BYTES: u64 = 24 << 10;
+
 /// Of one file of a store: they are read whole, again and again. Default sizes of what is on an SSD can be gigabytes.
 const MOST_BYTES: u64 = 64 << 20;
+
+/// Drives of the kit, or that nobody wrote down, described in `dir`; one in four has its maps on the medium.
+fn drawn_drive(rng: &mut Rng, dir: &Path) -> String {
+    let file = dir.join("drive.toml");
+    let text = smrlab_disk::model::write(drives::drawn(rng).1.spec(), &|_| ("assumed", "drawn".to_owned()));
+    std::fs::write(&file, text).unwrap();
+    let media = if rng.one_in(4) { " in media" } else { "" };
+    format!(" on {}{media}", file.display())
+}
 
 /// The length of the largest file in a directory, and in those below it.
 fn largest(dir: &Path) -> u64 {
@@ -57,13 +77,19 @@ fn unhurried(draw: fn(&mut Rng) -> DrawnArray, asked: fn(&DrawnArray) -> bool, r
     }
 }
 
-/// Lives of a drive with this layer, if it can be served.
-fn alone(entry: &LayerEntry, drive: &str, rng: &mut Rng) {
-    let (text, dir, seed) = (drawn::durable_layer(entry, rng), scratch(), rng.below(1 << 32));
-    println!("{text}, seed {seed}");
-    if Device::open(Config { array: None, ..config("", &text, dir.path()) }).is_ok() {
-        lives_of(Lives::new(&(text + drive), seed), 3);
-    }
+/// Lives of a drive with this layer, once one of a few that are drawn can be served; answers whether one could.
+fn alone(entry: &LayerEntry, on: impl Fn(&mut Rng, &Path) -> String, rng: &mut Rng) -> bool {
+    (0..60).any(|_| {
+        let dir = scratch();
+        let stack = drawn::durable_layer(entry, rng) + &on(rng, dir.path());
+        let seed = rng.below(1 << 32);
+        println!("{stack}, seed {seed}");
+        let fits = fits(&stack);
+        if fits {
+            lives_of(Lives::new(&stack, seed), 3);
+        }
+        fits
+    })
 }
 
 /// Layers by themselves, and arrays of them.
@@ -72,12 +98,33 @@ fn what_was_flushed_survives_lost_power() {
     let mut rng = random(51);
     for entry in layers().into_iter().filter(|e| e.capabilities.survives_cut) {
         for _ in 0..cases(4) {
-            alone(entry, "", &mut rng);
+            alone(entry, |_, _| String::new(), &mut rng);
         }
     }
     let draw = |rng: &mut Rng| unhurried(DrawnArray::durable, DrawnArray::survives_cut, rng);
-    each(52, cases(40), draw, |drawn, rng| {
-        lives_of(Lives::new(&format!("{} over {}", drawn.text, drawn.layer), rng.below(1 << 32)), 4);
+    each(
+        52,
+        cases(40),
+        draw,
+        |_, _| String::new(),
+        |_, stack, rng| {
+            lives_of(Lives::new(stack, rng.below(1 << 32)), 4);
+        },
+    );
+}
+
+/// Of drives with other geometries: layers by themselves, `raw` too, and arrays of them.
+#[test]
+fn what_was_flushed_survives_on_any_drive() {
+    let mut rng = random(57);
+    let entries = layers().into_iter().filter(|e| e.capabilities.survives_cut || e.name == "raw");
+    for entry in entries {
+        let fit: Vec<bool> = (0..cases(4)).map(|_| alone(entry, drawn_drive, &mut rng)).collect();
+        assert!(fit.contains(&true), "{} fits on no drive", entry.name);
+    }
+    let draw = |rng: &mut Rng| unhurried(DrawnArray::durable, DrawnArray::survives_cut, rng);
+    each(58, cases(20), draw, drawn_drive, |_, stack, rng| {
+        lives_of(Lives::new(stack, rng.below(1 << 32)), 3);
     });
 }
 
@@ -87,14 +134,17 @@ fn what_was_flushed_survives_behind_buffers() {
     let mut rng = random(54);
     let layers: Vec<_> = layers().into_iter().filter(|e| e.capabilities.survives_cut).collect();
     let draw = |rng: &mut Rng| unhurried(DrawnArray::durable, DrawnArray::survives_cut, rng);
-    each(55, cases(20), draw, |drawn, rng| {
-        let drive = if rng.one_in(4) { "tiny".to_owned() } else { format!("tiny,{BUFFER}") };
-        let seed = rng.below(1 << 32);
-        lives_of(Lives::new(&format!("{} over {} on {drive}", drawn.text, drawn.layer), seed), 3);
+    let on = |rng: &mut Rng, dir: &Path| match rng.below(4) {
+        0 => " on tiny,command=0.1ms".to_owned(),
+        1 => format!(" on tiny,{BUFFER}"),
+        _ => drawn_drive(rng, dir).replace(".toml", &format!(".toml,{BUFFER}")),
+    };
+    each(55, cases(20), draw, on, |_, stack, rng| {
+        lives_of(Lives::new(stack, rng.below(1 << 32)), 3);
     });
     for _ in 0..cases(10) {
         let entry = layers[rng.below(layers.len() as u64) as usize];
-        alone(entry, &format!(" on tiny,{BUFFER}"), &mut rng);
+        alone(entry, |_, _| format!(" on tiny,{BUFFER}"), &mut rng);
     }
 }
 
@@ -102,9 +152,8 @@ fn what_was_flushed_survives_behind_buffers() {
 #[test]
 fn what_was_written_survives_killed_servers_and_lost_disks() {
     let draw = |rng: &mut Rng| unhurried(DrawnArray::new, |_| true, rng);
-    each(53, cases(60), draw, |drawn, rng| {
-        drives_die(&Config::new("", "tiny", "", StoreKind::Memory), drawn, rng)
-    });
+    let on = |rng: &mut Rng, dir: &Path| if rng.one_in(2) { String::new() } else { drawn_drive(rng, dir) };
+    each(53, cases(60), draw, on, drives_die);
 }
 
 /// The same of drives with queues and buffers, with a flush before each kill: what they do by themselves behind that is lost with the
@@ -112,19 +161,13 @@ fn what_was_written_survives_killed_servers_and_lost_disks() {
 #[test]
 fn what_was_flushed_survives_killed_servers_and_lost_disks() {
     let draw = |rng: &mut Rng| unhurried(DrawnArray::durable, DrawnArray::survives_cut, rng);
-    each(56, cases(24), draw, |drawn, rng| {
-        let buffered = Config::new("", &format!("tiny,{BUFFER}"), "", StoreKind::Memory);
-        drives_die(&Config { timing: Timing::Model, speed: 200.0, ..buffered }, drawn, rng);
-    });
+    each(56, cases(24), draw, |_, _| format!(" on tiny,{BUFFER}"), drives_die);
 }
 
-/// Lives of an array of drives that are as `like` says.
-fn drives_die(like: &Config, drawn: &DrawnArray, rng: &mut Rng) {
+/// Lives of an array.
+fn drives_die(drawn: &DrawnArray, stack: &str, rng: &mut Rng) {
     let dir = scratch();
-    let own = || {
-        let (drive, timing, speed) = (like.drive.clone(), like.timing, like.speed);
-        Config { drive, timing, speed, ..config(&drawn.text, &drawn.layer, dir.path()) }
-    };
+    let own = || power::config(stack, StoreKind::Directory(dir.path().join("store")));
     let mut checked = Checked::of(Device::open(own()).unwrap(), rng.bits());
     let again = |mut checked: Checked, rng: &mut Rng| {
         checked.write(rng.below(60));
@@ -133,7 +176,7 @@ fn drives_die(like: &Config, drawn: &DrawnArray, rng: &mut Rng) {
         }
         if rng.one_in(3) {
             checked.device.close().unwrap();
-        } else if like.timing == Timing::Model {
+        } else if power::is_buffered(stack) {
             checked.device.flush().unwrap();
         }
         checked.again(own())

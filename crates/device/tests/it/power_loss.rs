@@ -1,9 +1,10 @@
 //! The host loses its power: of the data written since the last sync any sectors are on its disk, and of the log's newer
 //! sectors any. What was flushed has to be there, the rest old or new, and nothing else; again and again on the same store.
 
-use crate::power::{Allowed, Disk, SECTOR, in_doubt, open, scratch};
+use crate::power::{Allowed, Disk, SECTOR, config, in_doubt, is_buffered, open, scratch};
 use parking_lot::Mutex;
 use smrlab_device::Device;
+use smrlab_device::config::StoreKind;
 use smrlab_units::Pba;
 use smrlab_units::rng::Rng;
 use std::ops::Range;
@@ -37,7 +38,7 @@ pub(crate) struct Lives {
 }
 
 impl Lives {
-    /// Of a new store of `layer`, or `array over layer`, and perhaps `on drive`.
+    /// Of a new store of a [stack](crate::power::config).
     pub(crate) fn new(layer: &str, seed: u64) -> Self {
         let dir = scratch();
         let disk = Arc::new(Mutex::new(Disk::of(&dir.path().join("store"), u64::MAX, Rng::new(seed + 1))));
@@ -46,7 +47,7 @@ impl Lives {
         Self {
             layer: layer.to_owned(),
             raw,
-            buffered: layer.contains(" on "),
+            buffered: is_buffered(layer),
             dir,
             disk,
             boot: 1,
@@ -119,7 +120,9 @@ impl Lives {
     }
 
     fn track_end(&self, block: u64) -> u64 {
-        let drive = smrlab_disk::model::load("tiny", |_| Err(String::new())).unwrap();
+        let drive = config(&self.layer, StoreKind::Memory).drive;
+        let read = |path: &str| std::fs::read_to_string(path).map_err(|e| e.to_string());
+        let drive = smrlab_disk::model::load(&drive, read).unwrap();
         let (g, track) = (drive.geometry(), drive.geometry().track_of(Pba(block)));
         g.track_start(track).0 + g.track_blocks(track).0
     }
@@ -148,19 +151,25 @@ impl Lives {
                 device.medium(None).unwrap().checkpoint(true).unwrap();
                 (false, false)
             }
-            2 => {
-                self.allowed.add(at, &vec![0; n]);
-                device.zero(at as u64, n as u64, fua).unwrap();
-                self.model[at..at + n].fill(0);
-                (fua, true)
-            }
             _ => {
+                let zero = kind == 2;
                 self.stamp += 1;
-                let data: Vec<u8> = (0..n as u64 / 8)
-                    .flat_map(|i| (self.stamp << 24 | (i / 64) << 8 | 1).to_le_bytes())
-                    .collect();
+                let data: Vec<u8> = match zero {
+                    true => vec![0; n],
+                    false => (0..n as u64 / 8)
+                        .flat_map(|i| (self.stamp << 24 | (i / 64) << 8 | 1).to_le_bytes())
+                        .collect(),
+                };
+                let done = match zero {
+                    true => device.zero(at as u64, n as u64, fua),
+                    false => device.write(at as u64, &data, fua),
+                };
+                match done {
+                    // Guards are not to be written.
+                    Err(e) if self.raw && e.errno() == 1 => return,
+                    done => done.unwrap(),
+                }
                 self.allowed.add(at, &data);
-                device.write(at as u64, &data, fua).unwrap();
                 self.model[at..at + n].copy_from_slice(&data);
                 (fua, true)
             }
@@ -209,7 +218,7 @@ impl Lives {
         let all = self.all(&device);
         let (wrong, what) = (self.allowed.wrong(&all), format!("{} on boot {}", self.layer, self.boot));
         assert!(wrong.is_empty(), "{what}: {} blocks read as nothing they ever were: {wrong:?}", wrong.len());
-        if self.raw || self.layer == "cmr" {
+        if self.raw || self.layer.starts_with("cmr") {
             let mut hole = |at: u64, n: u64, data: bool| {
                 let zero = data || all[at as usize..(at + n) as usize].iter().all(|b| *b == 0);
                 assert!(zero, "{}: a hole at {at} that does not read as zeroes", self.layer);

@@ -2,7 +2,8 @@
 //! refusals and bytes are equal; and after a power cut at every media operation of each.
 
 use crate::zones_model::{BLOCK, Model, Zone, read_zone, same_zones};
-use smrlab_disk::{DriveModel, Interference};
+use smrlab_disk::geometry::{Defect, GeometrySpec};
+use smrlab_disk::{DriveModel, Interference, ZoneSpec};
 use smrlab_stl::{BuildContext, Executor, HostBuffer, HostRequest, OpId, Plan, Records, TranslationLayer};
 use smrlab_testkit::{PlainMedium, Rng, cases, drives};
 use smrlab_units::{HostOp, Pba, SimTime, ZoneAction, ZoneKind, ZoneStatistics};
@@ -260,6 +261,27 @@ fn conventional_zones_of_a_drive_with_a_block_profile_lie_on_tracks_that_are_not
     assert_eq!(kinds("zoned,zone=16KiB,conventional=0%"), (0, 45));
     let more = smrlab_stl::build("zoned,zone=16KiB,conventional=30%", &BuildContext::new(drive.clone()));
     assert!(more.unwrap_err().to_string().contains("give the drive random_access=37,"));
+}
+
+/// The advice helps where tracks differ, too: the first one may be so full of defects that it has no block.
+#[test]
+fn conventional_zones_fit_on_as_many_tracks_as_are_advised() {
+    let defects = (0..4).map(|sector| Defect { cylinder: 0, surface: 0, sector }).collect();
+    let zones = vec![ZoneSpec::plain(10, 4), ZoneSpec::plain(100, 24)];
+    let geometry = GeometrySpec { defects, ..GeometrySpec::single_surface(zones) };
+    let drive = drives::drive(geometry, Interference::blocks(11), 4);
+    let with = |drive: Arc<DriveModel>| {
+        let context = BuildContext::new(drive);
+        smrlab_stl::build("zoned,zone=16KiB,conventional=20%", &context)
+            .map(|_| ())
+            .map_err(|e| e.to_string())
+    };
+    // Of 2436 blocks 15.2 times 32: 36 on the first ten tracks, and 444 on 18.5 more.
+    let advised = with(drive.clone()).unwrap_err();
+    assert!(advised.contains("give the drive random_access=29,"), "{advised}");
+    let enough = |tracks| with(Arc::new(drive.with_random_access(tracks).unwrap()));
+    assert_eq!(enough(29), Ok(()));
+    assert!(enough(28).is_err());
 }
 
 #[test]

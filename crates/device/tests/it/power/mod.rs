@@ -243,26 +243,37 @@ impl Store for Cached {
     }
 }
 
-/// `layer`, or `array over layer`, with so many bytes for the host, or as many as the drives have. With `on drive` behind that the
-/// model's time counts, 200 times as fast: drives have their queues and buffers.
+/// Whether the drives of a stack have buffers, which a killed server loses.
+pub(crate) fn is_buffered(stack: &str) -> bool {
+    stack.contains("write_cache=on")
+}
+
+/// `layer`, or `array over layer`; with `on DRIVE` behind that of such drives, with `in media` at the end they keep their maps on the medium.
+/// Where a drive's controller is described behind its name the model's time counts, 200 times as fast.
+pub(crate) fn config(stack: &str, store: StoreKind) -> Config {
+    let (stack, metadata) = stack.strip_suffix(" in media").map_or((stack, "nv"), |s| (s, "media"));
+    let (stack, drive) = stack.split_once(" on ").unwrap_or((stack, "tiny"));
+    let (array, layer) = stack.split_once(" over ").map_or((None, stack), |(a, l)| (Some(a.to_owned()), l));
+    let mut config = Config { array, ..Config::new("t", drive, layer, store) };
+    metadata.clone_into(&mut config.metadata);
+    if drive.contains(',') {
+        let locates =
+            smrlab_stl::registry::find(layer.split(',').next().unwrap()).unwrap().capabilities.locates;
+        (config.timing, config.speed) = (Timing::Model, 200.0);
+        config.scheduler = if locates { "sptf,depth=8" } else { "fcfs,depth=8" }.to_owned();
+    }
+    Config { mode: Mode::Data, map_budget: 1 << 20, ..config }
+}
+
+/// A [`config`] with so many bytes for the host, or as many as the drives have.
 pub(crate) fn open(
     stack: &str,
     host_size: Option<u64>,
     (dir, boot): (&Path, u64),
     disk: &Arc<Mutex<Disk>>,
 ) -> Arc<Device> {
-    let store = StoreKind::Directory(dir.to_owned());
-    let (stack, drive) = stack.split_once(" on ").map_or((stack, None), |(s, d)| (s, Some(d)));
-    let (array, layer) = stack.split_once(" over ").map_or((None, stack), |(a, l)| (Some(a.to_owned()), l));
-    let disks = array.as_deref().map(|text| smrlab_array::parse(text).unwrap().disks as usize);
-    let mut config = Config::new("t", drive.unwrap_or("tiny"), layer, store);
-    if drive.is_some() {
-        let locates =
-            smrlab_stl::registry::find(layer.split(',').next().unwrap()).unwrap().capabilities.locates;
-        (config.timing, config.speed) = (Timing::Model, 200.0);
-        config.scheduler = if locates { "sptf,depth=8" } else { "fcfs,depth=8" }.to_owned();
-    }
-    let config = Config { array, host_size, mode: Mode::Data, map_budget: 1 << 20, ..config };
+    let config = Config { host_size, ..config(stack, StoreKind::Directory(dir.to_owned())) };
+    let disks = config.array.as_deref().map(|text| smrlab_array::parse(text).unwrap().disks as usize);
     let disk = disk.clone();
     let between = Arc::new(move |i: usize, inner| {
         let name = disks.map_or(String::new(), |n| match i.checked_sub(n) {

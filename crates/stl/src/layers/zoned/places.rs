@@ -73,12 +73,14 @@ fn lay_unshingled(drive: &DriveModel, lengths: Lengths, share: Option<f64>) -> R
         None => room,
     };
     if wanted > room {
-        let (tracks, each) = (drive.spec().bands.random_access, drive.geometry().track_blocks(TrackNo(0)).0);
+        let (tracks, g) = (drive.spec().bands.random_access, drive.geometry());
+        let last = g.track_of(Pba((wanted * size).min(g.blocks().0) - 1));
+        let unit = g.strokes().next().map_or(1, |stroke| stroke.unit);
         let reason = format!(
             "they do not fit on the {tracks} tracks of {} that are not shingled: give the drive random_access={}, or use a smaller \
              conventional= or zone=",
             drive.name(),
-            (wanted * size).div_ceil(each)
+            last.0 / unit + 1
         );
         return Err(DriveError::one("conventional zones", reason));
     }
