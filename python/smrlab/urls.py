@@ -43,7 +43,9 @@ def filesystem(url: str) -> tuple[Any, str]:
     try:
         system, path = fsspec.core.url_to_fs(url)
     except ImportError as fault:
-        raise MissingError(f"{url}: reading it needs a package that is not here ({fault}): {EXTRA}") from None
+        # What comes with smrlab has S3 and HTTP; fsspec names the package of another store.
+        ours = f": {EXTRA}" if url.startswith(("s3", "http")) else ""
+        raise MissingError(f"{url}: a package that is not here is needed ({fault}){ours}") from None
     except ValueError as fault:
         raise InputError(f"{url}: no such kind of URL: {fault}") from None
     return system, path
@@ -53,7 +55,10 @@ def patiently(call: Callable[[], T]) -> T:
     """The value of `call`, tried again where the store answers with an error that may pass."""
     for attempt in range(ATTEMPTS):
         try:
-            return call()
+            try:
+                return call()
+            except FileNotFoundError as fault:
+                raise _answered(fault) from None
         except (FileNotFoundError, FileExistsError, PermissionError, IsADirectoryError, NotADirectoryError):
             raise
         except Exception as fault:
@@ -61,6 +66,18 @@ def patiently(call: Callable[[], T]) -> T:
                 raise OSError(f"{hidden(str(fault)) or type(fault).__name__} ({ATTEMPTS} attempts)") from None
             time.sleep(PAUSE_S * 2**attempt)
     raise AssertionError("no attempt")
+
+
+def _answered(fault: FileNotFoundError) -> OSError:
+    """What an HTTP server did: fsspec says of all that fails there that there is no such file."""
+    cause = fault.__cause__
+    if cause is None or not type(cause).__module__.startswith("aiohttp"):
+        return fault
+    status = getattr(cause, "status", None)
+    if status in (404, 410):
+        return fault
+    refused = status is not None and 400 <= status < 500
+    return PermissionError(f"the server refuses it ({status})") if refused else OSError(str(cause))
 
 
 class Ranges:

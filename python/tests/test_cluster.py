@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import http.server
 import json
 import shlex
 import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,7 +21,7 @@ from clusters import SECRET, Processes, digest, files_of, s3, until
 from commands import Invoke
 
 import smrlab as lab
-from smrlab import sweeps
+from smrlab import sweeps, urls
 from smrlab.errors import InputError, MissingError
 from smrlab.executors import Piece, chosen, cluster
 from smrlab.sweeps.status import status
@@ -279,6 +281,43 @@ def test_a_trace_by_url_is_read_in_every_shape(place: Path, monkeypatch: pytest.
         assert there["spec"]["trace"] == [f"s3://lab/shapes/{name}"]
     with pytest.raises(InputError, match="there is no such file"):
         lab.run("s3://lab/shapes/none.trace:disksim", drive="tiny")
+
+
+class _Answers(http.server.BaseHTTPRequestHandler):
+    """Answers each request with the status that its path ends in."""
+
+    def do_GET(self) -> None:
+        self.send_error(int(self.path[-3:]))
+
+    def do_HEAD(self) -> None:
+        self.do_GET()
+
+    def log_message(self, *_: object) -> None:
+        """Says nothing."""
+
+
+def test_what_a_server_answers_is_told_and_a_missing_file_is_another_thing(
+    smrlab: Invoke, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(urls, "PAUSE_S", 0.001)
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Answers) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        at = f"http://127.0.0.1:{server.server_port}"
+        told = {status: smrlab("trace", "info", f"{at}/t.csv.{status}").err for status in (404, 410, 403, 500)}
+        server.shutdown()
+    assert [told[s].endswith("there is no such file\n") for s in told] == [True, True, False, False]
+    assert ("may not be read" in told[403], "500" in told[500], "6 attempts" in told[500]) == (True, True, True)
+    gone = smrlab("trace", "info", f"{at}/t.csv")
+    assert (gone.status, "Cannot connect" in gone.err, gone.err.count(at)) == (2, True, 1), gone.err
+    # Nor does a study take a store that does not answer for an empty one.
+    for command in (["status", f"{at}/study"], ["run", tmp_path / "s.toml", "--out", f"{at}/study"]):
+        (tmp_path / "s.toml").write_text('[base]\ndrive = "tiny"\nlayer = "rmw"\ntrace = "synth:uniform,requests=9"\n')
+        away = smrlab("sweep", *command)
+        assert (away.status, f"{at}/study/sweep.json: cannot be read" in away.err) == (3, True), away.err
+    # A package of another store is not in ours.
+    monkeypatch.setitem(sys.modules, "gcsfs", None)
+    google = smrlab("trace", "info", "gs://b/t.csv").err
+    assert ("gcsfs" in google, "smrlab[cluster]" in google, google.count("gs://b")) == (True, False, 1), google
 
 
 def test_what_is_missing_is_one_sentence(smrlab: Invoke, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

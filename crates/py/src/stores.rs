@@ -16,9 +16,11 @@ struct PythonRanges {
     size: u64,
 }
 
-/// An exception as what the system would have said; its message has no secret.
-fn refused(py: Python<'_>, error: &PyErr) -> io::Error {
+/// An exception as what the system would have said; its message has no secret, and not `url` before it.
+fn refused(py: Python<'_>, error: &PyErr, url: &str) -> io::Error {
     let text = error.value(py).to_string();
+    let bare = text.strip_prefix(url).and_then(|t| t.strip_prefix(": "));
+    let text = bare.map(str::to_owned).unwrap_or(text);
     if error.is_instance_of::<PyFileNotFoundError>(py) {
         io::Error::new(io::ErrorKind::NotFound, text)
     } else if error.is_instance_of::<PyPermissionError>(py) {
@@ -28,13 +30,13 @@ fn refused(py: Python<'_>, error: &PyErr) -> io::Error {
     }
 }
 
-fn asked<T>(call: impl FnOnce(Python<'_>) -> PyResult<T>) -> io::Result<T> {
-    Python::attach(|py| call(py).map_err(|e| refused(py, &e)))
+fn asked<T>(url: &str, call: impl FnOnce(Python<'_>) -> PyResult<T>) -> io::Result<T> {
+    Python::attach(|py| call(py).map_err(|e| refused(py, &e, url)))
 }
 
 impl Stores for PythonStores {
     fn open(&self, url: &str) -> io::Result<Arc<dyn Ranges>> {
-        asked(|py| {
+        asked(url, |py| {
             let object = py.import("smrlab.urls")?.call_method1("ranges", (url,))?;
             let size = object.getattr("size")?.extract()?;
             Ok(Arc::new(PythonRanges { object: object.unbind(), size }) as Arc<dyn Ranges>)
@@ -42,7 +44,7 @@ impl Stores for PythonStores {
     }
 
     fn list(&self, url: &str) -> io::Result<Option<Vec<String>>> {
-        asked(|py| py.import("smrlab.urls")?.call_method1("listed", (url,))?.extract())
+        asked(url, |py| py.import("smrlab.urls")?.call_method1("listed", (url,))?.extract())
     }
 }
 
@@ -52,7 +54,7 @@ impl Ranges for PythonRanges {
     }
 
     fn read(&self, offset: u64, length: usize) -> io::Result<Vec<u8>> {
-        asked(|py| {
+        asked("", |py| {
             let read = self.object.bind(py).call_method1("read", (offset, length))?;
             Ok(read.cast::<PyBytes>()?.as_bytes().to_vec())
         })

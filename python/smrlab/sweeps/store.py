@@ -49,14 +49,25 @@ class Store:
     def read(self, name: str) -> bytes | None:
         """The content of a file; None where there is none."""
         try:
-            if self.local is not None:
-                return (self.local / name).read_bytes()
-            system, path = self._at(name)
-            return bytes(patiently(lambda: system.cat_file(path)))
+            with self._reading(name):
+                if self.local is not None:
+                    return (self.local / name).read_bytes()
+                system, path = self._at(name)
+                return bytes(patiently(lambda: system.cat_file(path)))
         except (FileNotFoundError, NotADirectoryError):
             return None
+
+    @contextmanager
+    def _reading(self, name: str) -> Iterator[None]:
+        """Names what cannot be read, but for what is not there. Raises MissingError."""
+        try:
+            yield
+        except (FileNotFoundError, NotADirectoryError):
+            raise
         except PermissionError as fault:
             raise MissingError(f"{self}/{name}: may not be read: {hidden(str(fault))}") from None
+        except OSError as fault:
+            raise MissingError(f"{self}/{name}: cannot be read: {hidden(str(fault))}") from None
 
     def document(self, name: str) -> Any:
         """The JSON document in a file; None where there is none that can be read."""
@@ -80,7 +91,8 @@ class Store:
             except FileNotFoundError:
                 return False
 
-        return patiently(look)
+        with self._reading(name):
+            return patiently(look)
 
     def write(self, name: str, data: bytes) -> None:
         """Writes a file, whole. Raises MissingError where the store does not take it."""
@@ -151,7 +163,9 @@ class Store:
                 return {}
 
         prefix = len(root_path) + 1
-        return {str(p)[prefix:]: _seconds(i) for p, i in patiently(look).items() if str(p).endswith(last)}
+        with self._reading(under):
+            found_there = patiently(look)
+        return {str(p)[prefix:]: _seconds(i) for p, i in found_there.items() if str(p).endswith(last)}
 
     @contextmanager
     def filling(self, name: str, last: str = RESULT) -> Iterator[Path]:
@@ -203,11 +217,12 @@ class Store:
         partial = to.with_name(f".{to.name}.{os.getpid()}.partial")
         to.parent.mkdir(parents=True, exist_ok=True)
         try:
-            if self.local is not None:
-                shutil.copyfile(self.local / name, partial)
-            else:
-                system, path = self._at(name)
-                patiently(lambda: system.get_file(path, str(partial)))
+            with self._reading(name):
+                if self.local is not None:
+                    shutil.copyfile(self.local / name, partial)
+                else:
+                    system, path = self._at(name)
+                    patiently(lambda: system.get_file(path, str(partial)))
             partial.replace(to)
         except FileNotFoundError:
             return False
