@@ -59,7 +59,7 @@ pub(crate) fn config(array: &str, layer: &str, dir: &Path) -> Config {
 /// A device, and what it should hold.
 pub(crate) struct Checked {
     pub(crate) device: Arc<Device>,
-    plain: Vec<u8>,
+    pub(crate) plain: Vec<u8>,
     random: Rng,
 }
 

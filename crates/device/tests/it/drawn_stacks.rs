@@ -11,7 +11,7 @@ use std::path::Path;
 
 /// Draws arrays until so many of them can be served, of which `asked` holds, on drives that `on` draws: behind the name what
 /// [`power::config`] reads.
-fn each(
+pub(crate) fn each(
     written: u64,
     many: u64,
     draw: impl Fn(&mut Rng) -> DrawnArray,
@@ -41,7 +41,7 @@ fn fits(stack: &str) -> bool {
 }
 
 /// A write cache of so little that it is often full.
-const BUFFER: &str = "write_cache=on,segments=8,cache_size=32KiB,command=0.1ms,bus=100";
+pub(crate) const BUFFER: &str = "write_cache=on,segments=8,cache_size=32KiB,command=0.1ms,bus=100";
 
 /// What is served at least: requests of 12 KiB have to fit in.
 const LEAST_BYTES: u64 = 24 << 10;
@@ -50,7 +50,7 @@ const LEAST_BYTES: u64 = 24 << 10;
 const MOST_BYTES: u64 = 64 << 20;
 
 /// Drives of the kit, or that nobody wrote down, described in `dir`; one in four has its maps on the medium.
-fn drawn_drive(rng: &mut Rng, dir: &Path) -> String {
+pub(crate) fn drawn_drive(rng: &mut Rng, dir: &Path) -> String {
     let file = dir.join("drive.toml");
     let text = smrlab_disk::model::write(drives::drawn(rng).1.spec(), &|_| ("assumed", "drawn".to_owned()));
     std::fs::write(&file, text).unwrap();
@@ -68,10 +68,14 @@ fn largest(dir: &Path) -> u64 {
 }
 
 /// One of which nothing takes the time that a clock shows.
-fn unhurried(draw: fn(&mut Rng) -> DrawnArray, asked: fn(&DrawnArray) -> bool, rng: &mut Rng) -> DrawnArray {
+pub(crate) fn unhurried(
+    draw: fn(&mut Rng) -> DrawnArray,
+    asked: fn(&DrawnArray) -> bool,
+    rng: &mut Rng,
+) -> DrawnArray {
     loop {
         let drawn = draw(rng);
-        if asked(&drawn) && !drawn.text.contains("rebuild_rate") {
+        if asked(&drawn) && !["rebuild_rate", "ssd_rate"].iter().any(|key| drawn.text.contains(key)) {
             return drawn;
         }
     }
@@ -164,6 +168,15 @@ fn what_was_flushed_survives_killed_servers_and_lost_disks() {
     each(56, cases(24), draw, |_, _| format!(" on tiny,{BUFFER}"), drives_die);
 }
 
+/// The drives of an array in any order.
+pub(crate) fn shuffled(drawn: &DrawnArray, rng: &mut Rng) -> Vec<u64> {
+    let mut all: Vec<u64> = (0..u64::from(smrlab_array::parse(&drawn.text).unwrap().disks)).collect();
+    for i in (1..all.len()).rev() {
+        all.swap(i, rng.below(i as u64 + 1) as usize);
+    }
+    all
+}
+
 /// Lives of an array.
 fn drives_die(drawn: &DrawnArray, stack: &str, rng: &mut Rng) {
     let dir = scratch();
@@ -183,11 +196,7 @@ fn drives_die(drawn: &DrawnArray, stack: &str, rng: &mut Rng) {
     };
     checked = again(checked, rng);
     checked.check("started again");
-    let disks = smrlab_array::parse(&drawn.text).unwrap().disks;
-    let mut lost: Vec<u64> = (0..u64::from(disks)).collect();
-    for i in (1..lost.len()).rev() {
-        lost.swap(i, rng.below(i as u64 + 1) as usize);
-    }
+    let mut lost = shuffled(drawn, rng);
     let others = lost.split_off(drawn.losses());
     for disk in &lost {
         let (served, clock) = checked.device.array().unwrap();

@@ -8,6 +8,7 @@ mod cache_refusals;
 mod capture;
 mod checkpoint;
 mod counting;
+mod drawn_clients;
 mod drawn_stacks;
 mod durable;
 mod every_cut;
