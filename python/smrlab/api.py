@@ -130,7 +130,7 @@ def compare(
     trace: Source | Sequence[Source] | None = None,
     *,
     drive: str | None = None,
-    layers: Sequence[Layer],
+    layers: Layer | Sequence[Layer],
     labels: Sequence[str] | None = None,
     out: Folder = None,
     jobs: int | None = None,
@@ -147,6 +147,7 @@ def compare(
     of a Dask scheduler, `client` a `distributed.Client`: they run there (see `sweep`). All runs see the host space of
     the smallest of them. On Ctrl-C the finished runs are kept in `out`, and Interrupted is raised.
     """
+    layers = [layers] if isinstance(layers, str | type) else list(layers)
     if not layers:
         raise InputError("compare needs at least one layer")
     if labels is not None and len(labels) != len(layers):

@@ -67,6 +67,7 @@ def filling(wanted: str | os.PathLike[str], *, shared: bool = False) -> Iterator
 
 def _begin(wanted: Path, shared: bool) -> tuple[Path, int | None]:
     """An empty folder to fill, and its lock: none where it is `shared`, or where the file system locks no folders."""
+    refused: OSError | None = None
     for attempt in range(_TRIES):
         # One that sweeps holds the lock for a moment.
         time.sleep(0.02 if attempt else 0)
@@ -76,7 +77,8 @@ def _begin(wanted: Path, shared: bool) -> tuple[Path, int | None]:
         temporary = folder / f"{_PARTIAL}-{wanted.name}"
         try:
             lock = None if shared else _lock(temporary)
-        except (BlockingIOError, FileNotFoundError):
+        except (BlockingIOError, FileNotFoundError) as fault:
+            refused = fault
             continue
         if lock is None:
             temporary = folder / f"{_PARTIAL}.{wanted.name}.{os.getpid()}"
@@ -88,6 +90,9 @@ def _begin(wanted: Path, shared: bool) -> tuple[Path, int | None]:
             os.close(lock)
             continue
         return temporary, lock
+    # Nothing is ever made there, as in /proc: no other run took it away.
+    if isinstance(refused, FileNotFoundError) and refused.errno:
+        raise refused
     raise InputError(
         f"{wanted}: another run, which has not ended, writes its results there; wait for it or choose another --out"
     )

@@ -55,6 +55,12 @@ class Trace:
         format, skip_bad = options.pop("format", None), options.pop("skip_bad", None)
         if options:
             raise InputError(f"Trace.open has no option '{next(iter(options))}'; it takes format and skip_bad")
+        for one in (path, *more):
+            if not isinstance(one, str | os.PathLike):
+                raise InputError(
+                    f"{type(one).__name__} is no name of a trace: give a text or a path, several as Trace.open(a, b), "
+                    "a table to Trace.from_table"
+                )
         texts = [os.fspath(p) for p in (path, *more)]
         for text in texts:
             if not text.strip():

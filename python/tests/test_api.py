@@ -119,6 +119,15 @@ def test_a_value_that_no_specification_has_is_told_with_its_field(value: object)
             go(TINY, drive="tiny", scale_time=value)
 
 
+def test_what_is_no_list_of_layers_and_no_name_of_a_trace_is_understood_or_told() -> None:
+    assert len(smrlab.compare(TINY, drive="modern-7200", layers="cmr")) == 1
+    for wrong in (None, 3, ["a.csv"], b"a.csv", {"a": 1}):
+        with pytest.raises(InputError, match=r"is no name of a trace: .*, several as Trace\.open\(a, b\)"):
+            smrlab.Trace.open(wrong)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match=r"^prefill: 0\.5 is not accepted: a text: put it in quotes$"):
+        smrlab.run(TINY, drive="modern-7200", prefill=0.5)
+
+
 def test_numbers_of_numpy_are_numbers() -> None:
     numpy = pytest.importorskip("numpy")
     result = smrlab.run(TINY, drive="modern-7200", limit=numpy.int64(7), scale_time=numpy.float32(2))

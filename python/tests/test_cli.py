@@ -263,6 +263,13 @@ def test_bad_traces_get_one_message_and_leave_nothing(smrlab: Invoke, tmp_path: 
     assert not out.exists()
 
 
+def test_names_and_files_do_not_command_the_terminal(smrlab: Invoke, tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("\x1b[2Jwhen\ta\x9b\n1\t2\n")
+    told = smrlab("trace", "info", f"{tmp_path / 't.csv'}:csv").err
+    assert "Its first line is\n  \ufffd[2Jwhen\ta\ufffd\nas in" in told, told
+    assert "'\ufffd[2J'" in smrlab("drive", "show", "\x1b[2J").err
+
+
 def test_lbas_beyond_the_drive_suggest_wrap(smrlab: Invoke) -> None:
     ended = smrlab("run", "--trace", TINY.replace("1GB", "100TB"), "--drive", "modern-7200")
     assert ended.status == 2
@@ -316,6 +323,12 @@ def test_no_space_for_results_is_the_environments_fault(smrlab: Invoke) -> None:
         if not mounted.returncode:
             subprocess.run(["umount", folder], check=True)
         folder.rmdir()
+
+
+@pytest.mark.parametrize("place", ["/proc/smrlab", "/sys/smrlab"])
+def test_where_nothing_can_be_made_no_other_run_is_waited_for(smrlab: Invoke, place: str) -> None:
+    ended = smrlab(*RUN, "--layer", "cmr", "--out", place)
+    assert (ended.status, f"{place}: cannot be written" in ended.err) == (3, True), ended.err
 
 
 def test_a_state_folder_that_cannot_be_written_is_the_environments_fault(

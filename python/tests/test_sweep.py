@@ -9,6 +9,8 @@ import os
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import polars as pl
 import pyarrow as pa
 import pytest
 
@@ -79,6 +81,17 @@ def test_a_wrong_point_is_named_before_anything_runs(tmp_path: Path) -> None:
 def test_a_layer_that_is_no_text_is_refused(layer: Any, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"layer: .* is not accepted: a text"):
         run(expand(grid={"layer": [layer]}), tmp_path / "out")
+
+
+def test_what_python_calls_numbers_and_lists_is_what_the_file_would_say(tmp_path: Path) -> None:
+    base = {"drive": np.str_("tiny"), "trace": "synth:uniform,requests=20", "wrap": "capacity", "layer": "rmw"}
+    for i, limits in enumerate(([np.int64(5), 6], np.array([5, 6]), range(5, 7), (5, 6), pl.Series([5, 6]))):
+        study = {"base": base, "grid": {"limit": limits}, "seeds": np.int32(1)}
+        table = smrlab.sweep(study, out=tmp_path / str(i)).table()
+        assert (table["limit"].to_pylist(), table["seed"].to_pylist()) == ([5, 6], [1, 1])
+    for wrong in (None, [study], 3):
+        with pytest.raises(InputError, match=r"the sweep: .* is none: give its file's name"):
+            smrlab.sweep(wrong, out=tmp_path / "no")  # type: ignore[arg-type]
 
 
 def test_what_is_there_is_kept_and_what_changed_is_run(tmp_path: Path) -> None:

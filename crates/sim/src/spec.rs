@@ -102,7 +102,11 @@ trait FromValue: Sized {
 impl FromValue for String {
     const ACCEPTS: &str = "a text";
     fn from_value(v: &Value) -> Result<Self, &'static str> {
-        v.as_str().map(str::to_owned).ok_or("a text")
+        match v {
+            Value::String(text) => Ok(text.clone()),
+            Value::Number(_) => Err("a text: put it in quotes"),
+            _ => Err("a text"),
+        }
     }
     fn default_from(text: &str) -> Self {
         text.to_owned()

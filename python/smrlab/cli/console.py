@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from ..sweeps import Follow, Progress
     from ..work import Job, Watch
 
+# Characters by which a text could command a terminal.
+_COMMANDS = dict.fromkeys({*range(32), *range(127, 160)} - set(b"\n\t"), "\ufffd")
 # Where stdout is no terminal, lines are as long as they need to be.
 PIPED_WIDTH = 200
 
@@ -44,12 +46,12 @@ def escape(value: str) -> str:
 
 def fail(message: str) -> None:
     """One message on stderr."""
-    print(f"smrlab: {message}", file=sys.stderr)
+    note(f"smrlab: {message}")
 
 
 def note(message: str) -> None:
-    """A remark on stderr."""
-    print(message, file=sys.stderr)
+    """A remark on stderr. What it has from names and files cannot command the terminal."""
+    print(message.translate(_COMMANDS), file=sys.stderr)
 
 
 # The version of the documents that commands print.

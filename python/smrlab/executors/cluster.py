@@ -193,7 +193,7 @@ class Cluster:
         end = time.monotonic() + BACK_S
         while time.monotonic() < end:
             try:
-                self.client = _reached(address, 5, security=security)
+                self.client = _reached(5, address=address, security=security)
                 self.client.wait_for_workers(1, timeout=max(end - time.monotonic(), 1))
                 self._greet()
             except (OSError, TimeoutError):
@@ -319,18 +319,16 @@ class _Call:
         self.handles.clear()
 
 
-def _address(file: Path) -> str:
-    """The address in a scheduler's file. Raises InputError where it has none."""
+def _has_address(file: Path) -> bool:
+    """Whether a file is that of a scheduler."""
     try:
-        return str(json.loads(read_text(file))["address"])
+        return isinstance(json.loads(read_text(file))["address"], str)
     except (OSError, ValueError, TypeError, KeyError):
-        raise InputError(
-            f"--scheduler {file}: no file of a Dask scheduler: `dask scheduler --scheduler-file FILE` writes one"
-        ) from None
+        return False
 
 
-def _reached(address: str, seconds: float, security: Any = None) -> Any:
-    """A client of the scheduler there. Raises what Dask raises, and TimeoutError where nothing speaks its protocol."""
+def _reached(seconds: float, **to: Any) -> Any:
+    """A client of a scheduler. Raises what Dask raises, and TimeoutError where another protocol is spoken there."""
     from distributed import Client
 
     class Patient(Client):  # type: ignore[misc]
@@ -342,7 +340,7 @@ def _reached(address: str, seconds: float, security: Any = None) -> Any:
                 silent = "what listens there does not speak Dask's protocol; its dashboard has another port"
                 raise TimeoutError(str(fault) or silent) from None
 
-    return Patient(address, timeout=seconds, name="smrlab", security=security)
+    return Patient(**to, timeout=seconds, name="smrlab")
 
 
 @contextmanager
@@ -360,11 +358,14 @@ def connected(scheduler: str, jobs: int | None = None, client: Any = None) -> It
             client.wait_for_workers(1)
             yield Cluster(client)
         return
-    address = _address(Path(scheduler)) if Path(scheduler).is_file() else scheduler
+    to = {"scheduler_file": scheduler} if Path(scheduler).is_file() else {"address": scheduler}
     try:
-        client = _reached(address, float(os.environ.get("SMRLAB_CONNECT_S", "20")))
+        client = _reached(float(os.environ.get("SMRLAB_CONNECT_S", "20")), **to)
     except Exception as fault:
-        # Dask's own kinds of errors: what is no address, wants TLS, or is another version.
+        # Dask has many kinds: what is no address, wants TLS, or is another version.
+        if "scheduler_file" in to and not _has_address(Path(scheduler)):
+            how = "`dask scheduler --scheduler-file FILE` writes one"
+            raise InputError(f"--scheduler {scheduler}: no file of a Dask scheduler: {how}") from None
         raise MissingError(
             f"--scheduler {scheduler}: no Dask scheduler answers there ({fault}); start one: dask scheduler"
         ) from None

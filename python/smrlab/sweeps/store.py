@@ -34,6 +34,9 @@ class Store:
     def __str__(self) -> str:
         return hidden(self.url)
 
+    def __repr__(self) -> str:
+        return f"Store({str(self)!r})"
+
     def __getstate__(self) -> dict[str, Any]:
         return {"url": self.url if self.local is None else str(self.local.absolute())}
 

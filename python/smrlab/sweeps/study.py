@@ -19,6 +19,18 @@ from .run import Follow, Outcome, run_points
 from .store import Store
 
 
+def _plain(value: Any) -> Any:
+    """A value as the file of a study has it: NumPy's numbers, arrays, series, ranges and tuples too."""
+    for name in ("tolist", "to_list"):
+        if hasattr(value, name):
+            return _plain(getattr(value, name)())
+    if isinstance(value, Mapping):
+        return {key: _plain(part) for key, part in value.items()}
+    if isinstance(value, list | tuple | range):
+        return [_plain(part) for part in value]
+    return os.fspath(value) if isinstance(value, os.PathLike) else value
+
+
 @dataclass(frozen=True)
 class Study:
     """The points of a study, and how hopeless ones are told where they are."""
@@ -30,7 +42,9 @@ class Study:
     def of(cls, spec: str | os.PathLike[str] | Mapping[str, Any]) -> Study:
         """The study of a file, or of its tables. Raises InputError where it is none."""
         if isinstance(spec, Mapping):
-            return cls._of(dict(spec), "the sweep", Path())
+            return cls._of(_plain(spec), "the sweep", Path())
+        if not isinstance(spec, str | os.PathLike):
+            raise InputError(f"the sweep: {type(spec).__name__} is none: give its file's name, or a dict of tables")
         path = Path(spec)
         try:
             document = tomllib.loads(read_text(path))
