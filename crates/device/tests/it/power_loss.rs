@@ -5,6 +5,7 @@ use crate::power::{Allowed, Disk, SECTOR, config, in_doubt, is_buffered, open, s
 use parking_lot::Mutex;
 use smrlab_device::Device;
 use smrlab_device::config::StoreKind;
+use smrlab_disk::{DriveModel, Interference};
 use smrlab_units::Pba;
 use smrlab_units::rng::Rng;
 use std::ops::Range;
@@ -119,10 +120,18 @@ impl Lives {
         false
     }
 
-    fn track_end(&self, block: u64) -> u64 {
+    fn drive(&self) -> DriveModel {
         let drive = config(&self.layer, StoreKind::Memory).drive;
         let read = |path: &str| std::fs::read_to_string(path).map_err(|e| e.to_string());
-        let drive = smrlab_disk::model::load(&drive, read).unwrap();
+        smrlab_disk::model::load(&drive, read).unwrap()
+    }
+
+    /// To where a write that begins at `block` destroys nothing that it wrote itself.
+    fn unharmed_end(&self, block: u64) -> u64 {
+        let drive = self.drive();
+        if matches!(drive.interference(), Interference::Blocks(_)) {
+            return block + 1;
+        }
         let (g, track) = (drive.geometry(), drive.geometry().track_of(Pba(block)));
         g.track_start(track).0 + g.track_blocks(track).0
     }
@@ -133,7 +142,7 @@ impl Lives {
         let few = self.layer.contains(" over ") && self.random.below(4) > 0;
         let start = self.random.below(if few { blocks / 8 } else { blocks });
         // A raw write that destroyed what it wrote itself would pass through states that cannot be seen from here.
-        let most = if self.raw { self.track_end(start) } else { blocks };
+        let most = if self.raw { self.unharmed_end(start) } else { blocks };
         let len = (1 + self.random.below(24)).min(most - start);
         let (at, n) = ((start * 512) as usize, (len * 512) as usize);
         let (kind, fua) = (self.random.below(20), self.random.below(12) == 0);
@@ -188,15 +197,18 @@ impl Lives {
         }
     }
 
-    /// What else a write destroyed, which near the edge of a zone more than one of its blocks can.
+    /// What else a write destroyed, which near the edge of a zone more than one of its blocks can: as many as lie beside one.
     fn add_victims(&mut self, device: &Device, written: Range<u64>) {
         self.model = self.all(device);
         self.allowed.add(0, &self.model);
         let mut pieces = Vec::new();
         device.medium(None).unwrap().with_runs(|s| s.resolve(0, s.blocks(), &mut pieces));
+        let drive = self.drive();
+        let sectors = drive.spec().geometry.zones.iter().map(|zone| zone.sectors);
+        let beside = u64::from(sectors.clone().max().unwrap().div_ceil(sectors.min().unwrap()));
         for p in pieces.iter().filter(|p| p.destroyed()) {
             for (at, from) in (p.at..p.at + p.blocks).zip(p.from..) {
-                for other in [from.wrapping_sub(1), from + 1].into_iter().filter(|o| written.contains(o)) {
+                for other in written.clone().filter(|other| other.abs_diff(from) <= beside) {
                     self.allowed.add(at as usize * SECTOR, &self.model[other as usize * SECTOR..][..SECTOR]);
                 }
             }
@@ -358,4 +370,10 @@ fn records_that_nothing_marks_as_durable_are_not_to_be_taken() {
         let trusting = std::panic::catch_unwind(|| lives(layer, 30, false));
         assert!(trusting.is_err(), "{layer}: nothing was lost");
     }
+}
+
+/// A log that ends in what a loss of power tore is written on before that: what the kit's disk has of it is what the server has.
+#[test]
+fn a_torn_log_is_written_on_before_its_end() {
+    lives_of(Lives::new("virtualguard", 4_262_872_555), 3);
 }

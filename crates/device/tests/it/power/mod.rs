@@ -23,6 +23,8 @@ struct Part {
     since: Vec<(usize, Vec<u8>)>,
     /// The newest log when it was synced last.
     log: (u64, Vec<u8>),
+    /// The server goes on behind what is known of it. One that starts goes on behind what it takes of it, which may be less.
+    followed: bool,
     /// A sync of the data is done, that of the log may be; and how many flushes had been answered then.
     syncing: Option<u64>,
 }
@@ -54,17 +56,17 @@ pub(crate) fn scratch() -> TempDir {
 
 fn newest_log(dir: &Path) -> (u64, Vec<u8>) {
     let mut log = (u64::MAX, Vec::new());
-    follow(dir, &mut log);
+    follow(dir, false, &mut log);
     log
 }
 
-/// The newest log as it is now. What was in it stays as it is, but for the end of the last chunk.
-fn follow(dir: &Path, (number, used): &mut (u64, Vec<u8>)) {
+/// The newest log as it is now. Where it goes `on` behind what was in it that stays as it is, but for the end of the last chunk.
+fn follow(dir: &Path, on: bool, (number, used): &mut (u64, Vec<u8>)) {
     let all = std::fs::read_dir(dir).into_iter().flatten();
     let names = all.map(|e| e.unwrap().file_name().into_string().unwrap());
     let newest = names.filter_map(|n| n.strip_prefix("log.")?.parse().ok()).max().unwrap_or(0);
     let mut chunk = vec![0; ZEROES.len()];
-    let kept = if *number == newest { used.len().saturating_sub(chunk.len()) } else { 0 };
+    let kept = if on && *number == newest { used.len().saturating_sub(chunk.len()) } else { 0 };
     *number = newest;
     used.truncate(kept);
     if let Ok(log) = std::fs::File::open(dir.join(format!("log.{newest}"))) {
@@ -80,6 +82,14 @@ impl Part {
     fn of(dir: &Path) -> Self {
         let data = std::fs::read(dir.join("data.000")).unwrap_or_default();
         Self { data, log: newest_log(dir), ..Self::default() }
+    }
+
+    /// A sync of the log that was under way is done.
+    fn synced(&mut self, dir: &Path) {
+        if self.syncing.take().is_some() {
+            follow(dir, self.followed, &mut self.log);
+            self.followed = true;
+        }
     }
 
     fn settle(&mut self) {
@@ -158,9 +168,7 @@ impl Disk {
             self.image = Some(self.lose_power());
         }
         for (name, part) in &mut self.parts {
-            if part.syncing.take().is_some() {
-                follow(&self.dir.join(name), &mut part.log);
-            }
+            part.synced(&self.dir.join(name));
         }
     }
 
@@ -198,9 +206,7 @@ impl Disk {
         }
         // The one that was synced before is so with its log.
         for (other, part) in self.parts.iter_mut().filter(|(other, _)| !other.is_empty()) {
-            if part.syncing.take().is_some() {
-                follow(&self.dir.join(other), &mut part.log);
-            }
+            part.synced(&self.dir.join(other));
         }
         self.step();
         self.parts.entry(name.to_owned()).or_default().settle();
@@ -275,6 +281,7 @@ pub(crate) fn open(
     let config = Config { host_size, ..config(stack, StoreKind::Directory(dir.to_owned())) };
     let disks = config.array.as_deref().map(|text| smrlab_array::parse(text).unwrap().disks as usize);
     let disk = disk.clone();
+    disk.lock().parts.values_mut().for_each(|part| part.followed = false);
     let between = Arc::new(move |i: usize, inner| {
         let name = disks.map_or(String::new(), |n| match i.checked_sub(n) {
             None => format!("disk.{i}"),
