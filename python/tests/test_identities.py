@@ -11,6 +11,7 @@ from random import Random
 from typing import Any
 
 import pytest
+from drawn_drives import random_drive
 from drawn_stacks import drawn, keeps_data
 from identities import faults
 
@@ -53,7 +54,7 @@ def requests(rng: Random, zoned: bool) -> str:
     return "\n".join(rows) + "\n"
 
 
-def options(rng: Random) -> dict[str, Any]:
+def options(rng: Random, folder: Path) -> dict[str, Any]:
     """What a user may ask for beside a stack."""
     drawn = {
         "scheduler": rng.choice(("fcfs,depth=4", "sstf", "c-look", "sptf,depth=8")),
@@ -64,8 +65,11 @@ def options(rng: Random) -> dict[str, Any]:
         "metadata": "media",
     }
     buffer = rng.choice(("cache_size=64KiB,segments=8", "cache_size=2blk,segments=2", "zero_latency=on"))
-    drive = rng.choice(("tiny", f"tiny,write_cache=on,{buffer}", "tiny,write_cache=off,read_ahead=two-tracks"))
-    return {"drive": drive} | {k: v for k, v in drawn.items() if rng.random() < 0.4}
+    file = folder / "drive.toml"
+    file.write_text(random_drive(rng))
+    drive = rng.choice(("tiny", "tiny", str(file)))
+    memory = rng.choice(("", f",write_cache=on,{buffer}", ",write_cache=off,read_ahead=two-tracks"))
+    return {"drive": drive + memory} | {k: v for k, v in drawn.items() if rng.random() < 0.4}
 
 
 def test_every_stack_runs() -> None:
@@ -80,7 +84,7 @@ def test_the_figures_add_up(first: int, tmp_path: Path) -> None:
     for seed in range(SEED + first, SEED + min(first + 10, RUNS)):
         rng = Random(seed)
         stack = drawn(rng) if seed % 2 else rng.choice(STACKS)
-        asked = options(rng) | {"verify_media": keeps_data(stack) and rng.random() < 0.5}
+        asked = options(rng, tmp_path) | {"verify_media": keeps_data(stack) and rng.random() < 0.5}
         trace = tmp_path / "trace.csv"
         trace.write_text(requests(rng, "zoned" in stack or "host-aware" in stack))
         try:
@@ -118,7 +122,7 @@ def test_a_comparison_has_the_figures_of_its_runs(tmp_path: Path) -> None:
         rng = Random(seed)
         stacks = rng.sample([s for s in STACKS if "zone" not in s and "dedicated" not in s], 3)
         trace.write_text(requests(rng, zoned=False))
-        asked = options(rng) | {"seed": seed, "wrap": "capacity", "prefill": None}
+        asked = options(rng, tmp_path) | {"seed": seed, "wrap": "capacity", "prefill": None}
         try:
             compared = smrlab.compare(f"{trace}:csv", layers=stacks, jobs=1, **asked)
         except InputError:
