@@ -79,3 +79,9 @@ def keeps_data(stack: str) -> bool:
     """Whether what was written can be read, whatever was written since."""
     layer = stack.rsplit(" / ", 1)[-1].split(",", 1)[0]
     return bool(_explained(layer)["capabilities"]["keeps_data"])
+
+
+def works_when_idle(stack: str) -> bool:
+    """Whether a drive or an array does something between requests."""
+    layer = stack.rsplit(" / ", 1)[-1].split(",", 1)[0]
+    return "idle=" in stack or not _explained(layer)["idle"].startswith("nothing")
