@@ -23,7 +23,9 @@ pub(super) static ENTRY: LayerEntry = LayerEntry {
     name: "greedy-log",
     summary: "log-structured bands with greedy compaction, as small as can be",
     reference: "the template for layers of one's own",
-    page: "What it does, what it costs, what it promises: the user's page.",
+    page: "What it does, what it costs, what it promises: the user's page. Writes go to the end of an open band. When \
+           fewer bands are free than the reserve, the band with the smallest share of live blocks is compacted: these are read, \
+           appended, and the band is free.",
     idle: "nothing: bands are compacted while writes wait",
     ..LayerEntry::new(build)
 };
@@ -35,6 +37,8 @@ fn build(context: &BuildContext, _: &Values) -> BuildResult {
     // One band is open, the reserve is free, and a tenth makes compaction bearable.
     let spare = u64::from(reserve + 1) * u64::from(slots.longest());
     let host = u64::from(slots.total()).saturating_sub(spare) * 9 / 10;
+    // A drive may sell less than there is: what is beyond is room of the layer's.
+    let host = host.min(context.drive.counted_blocks().0);
     if host == 0 {
         return Err(refuse("too few bands: use a larger drive"));
     }

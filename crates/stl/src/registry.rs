@@ -308,8 +308,18 @@ mod tests {
             for name in e.aliases.iter().chain([&e.name]) {
                 assert!(seen.insert(*name), "{name} twice");
             }
-            assert!(e.page.len() > 200 && !e.summary.is_empty() && !e.reference.is_empty(), "{}", e.name);
-            assert!(e.params.iter().all(|p| !p.doc.is_empty()), "{}", e.name);
+            assert!(
+                e.page.len() > 200,
+                "{}: a user's page of {} characters says too little",
+                e.name,
+                e.page.len()
+            );
+            assert!(
+                !e.summary.is_empty() && !e.reference.is_empty(),
+                "{}: no summary, or no reference",
+                e.name
+            );
+            assert!(e.params.iter().all(|p| !p.doc.is_empty()), "{}: a parameter without a text", e.name);
             Values::check(e.name, e.params, &[]).unwrap_or_else(|err| panic!("{}: {err}", e.name));
         }
     }

@@ -2,7 +2,8 @@
 
 use smrlab_stl::{LayerEntry, Metadata};
 use smrlab_testkit::{
-    Cuts, Harness, Outage, PowerCuts, Rng, Volatile, Workload, cases, drawn, drives, layers, random,
+    Cuts, Harness, Outage, PowerCuts, Rng, Volatile, Workload, all_layers, cases, drawn, drives, layers,
+    random,
 };
 
 /// What is asked of layers in `a_layer_that_recovers_goes_on_as_if_nothing_had_been`, with bytes that are read back, of sets
@@ -118,5 +119,6 @@ fn layers_with_drawn_parameters_keep_what_a_flush_promised() {
             (sum.cuts, sum.buffered) = (sum.cuts + outage.cuts, sum.buffered + outage.buffered);
         }
     }
-    assert!(fits >= layers.len() && sum.cuts > 500 && sum.buffered > 50, "{fits} fit, {sum:?}");
+    let often = !all_layers() || sum.cuts > 500 && sum.buffered > 50;
+    assert!(fits >= layers.len() && often, "{fits} fit, {sum:?}");
 }

@@ -4,8 +4,13 @@
 mod greedy_log;
 
 use greedy_log::ENTRY;
+use smrlab_disk::{DriveModel, DriveSpec};
 use smrlab_stl::Metadata;
+use smrlab_stl::entry::BuildContext;
+use smrlab_stl::registry::build_as;
 use smrlab_testkit::{Cuts, Harness, Volatile, Workload, drives};
+use smrlab_units::Blocks;
+use std::sync::Arc;
 
 fn on(drive: &str, metadata: Metadata) -> Harness {
     let all = drives::all();
@@ -25,6 +30,19 @@ fn it_keeps_what_it_is_given_on_every_drive() {
     }
     assert!(fits >= 8, "on {fits} drives only");
     on("tiny", Metadata::Media).exercise(Workload { requests: 500, seed: 3, longest: 40 });
+}
+
+/// What the registry's own tests ask of the entries there, of which the template is none.
+#[test]
+fn its_copy_can_be_shipped() {
+    let all = drives::all();
+    let (_, drive) = all.iter().find(|d| d.0 == "tiny").expect("a drive of the kit");
+    let counted = Blocks(40);
+    let spec = DriveSpec { counted: Some(counted), ..drive.spec().clone() };
+    let context = BuildContext::new(Arc::new(DriveModel::new(spec, Vec::new()).expect("a drive")));
+    let built = build_as(&ENTRY, ENTRY.name, &context).expect("it fits");
+    assert_eq!(built.layer.host_blocks(), counted);
+    assert!(ENTRY.page.len() > 200);
 }
 
 #[test]
