@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import threading
+from contextlib import suppress
 from pathlib import Path
 
 from .errors import InputError, MissingError
@@ -49,5 +50,7 @@ def write_whole(path: Path, data: bytes, *, folders: bool = True) -> None:
     except (FileExistsError, NotADirectoryError):
         raise InputError(f"{path.parent}: exists and is not a folder; choose another --out") from None
     except OSError as e:
-        temporary.unlink(missing_ok=True)
+        # Nothing is removed either from what can only be read.
+        with suppress(OSError):
+            temporary.unlink()
         raise MissingError(f"{path}: cannot be written: {e.strerror}; {remedy(e)}") from None

@@ -152,3 +152,13 @@ def test_a_closed_pipe_is_no_failed_check() -> None:
         os.close(write)
         assert [done.stdout, done.stderr][2 - stream] in (b"", None), words
         assert done.returncode == 128 + signal.SIGPIPE, words
+
+
+@pytest.mark.parametrize("closed", ["1>&-", "2>&-", "1>&- 2>&-", "0<&- 1>&- 2>&-"])
+def test_closed_streams_take_what_is_said(closed: str, tmp_path: Path) -> None:
+    """As of who is started by a service that closes them."""
+    program = Path(sys.executable).with_name("smrlab")
+    for words, status in (("list layers", 0), ("list --json", 0), ("run --trace no-such", 2)):
+        line = f"{program} {words} {closed}"
+        done = subprocess.run(["sh", "-c", line], check=False, capture_output=True, cwd=tmp_path)
+        assert (done.returncode, b"Traceback" in done.stderr) == (status, False), (line, done.stderr)

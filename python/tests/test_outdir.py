@@ -145,6 +145,8 @@ def test_free_space_is_asked_for_where_there_is_none(
     def refuse(*_: object) -> None:
         raise OSError(number, os.strerror(number))
 
+    # As in a file system that can only be read, where nothing can be removed either.
     monkeypatch.setattr(Path, "write_bytes", refuse)
-    with pytest.raises(MissingError, match=f"cannot be written: {os.strerror(number)}.*{said}$"):
+    monkeypatch.setattr(Path, "unlink", refuse)
+    with pytest.raises(MissingError, match=f"a: cannot be written: {os.strerror(number)}.*{said}$"):
         write_whole(tmp_path / "a", b"")

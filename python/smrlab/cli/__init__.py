@@ -61,6 +61,10 @@ def build(words: list[str]) -> typer.Typer:
 
 def main() -> None:
     """The program. Where nobody reads what it prints any more, it ends as other programs do."""
+    for name in ("stdout", "stderr"):
+        # Closed by who started it: what is said there is lost, and no file takes its number.
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_WRONLY), "w"))
     try:
         try:
             _main()
