@@ -65,11 +65,20 @@ fn traces(mut all: Vec<PathBuf>) -> Vec<PathBuf> {
         }
     }
     let note = |n: &str| {
-        ["readme", "license", "md5", "sha"].iter().any(|s| n.starts_with(s))
+        ["readme", "license"].iter().any(|s| n.starts_with(s))
+            || is_of_sums(n)
             || [".md", ".pdf", ".html", ".py", ".sh"].iter().any(|s| n.ends_with(s))
     };
     all.retain(|p| !note(&name(p)));
     all
+}
+
+/// Whether a file is named after check sums, as `sha256sums.txt` and `md5`; `shared.csv` is not.
+fn is_of_sums(name: &str) -> bool {
+    let stem = name.split('.').next().unwrap_or_default();
+    let kind = stem.strip_prefix("md5").or_else(|| stem.strip_prefix("sha"));
+    let kind = kind.map(|k| k.trim_start_matches(|c: char| c.is_ascii_digit() || "-_".contains(c)));
+    kind.is_some_and(|rest| ["", "sum", "sums"].contains(&rest))
 }
 
 /// A name in parts of text and numbers, so that `t.10` comes behind `t.9`.
@@ -105,5 +114,9 @@ mod tests {
         let mut names = ["a1bb", "a1b2", "a1b10", "a01b"];
         names.sort_by_cached_key(|n| by_numbers(n));
         assert_eq!(names, ["a01b", "a1b2", "a1b10", "a1bb"]);
+        // 2^64 is more than 1.
+        let mut names = ["t.18446744073709551616", "t.1"];
+        names.sort_by_cached_key(|n| by_numbers(n));
+        assert_eq!(names, ["t.1", "t.18446744073709551616"]);
     }
 }

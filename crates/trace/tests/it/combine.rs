@@ -107,6 +107,8 @@ fn notes_beside_traces_are_not_read() {
         "License.txt",
         "MD5SUMS",
         "sha256.txt",
+        "SHA-512_sums",
+        "shasum.txt.asc",
         "a.md",
         "b.PDF",
         "c.html",
@@ -114,7 +116,16 @@ fn notes_beside_traces_are_not_read() {
         "e.Sh",
         ".f.csv",
     ];
-    let traces = ["a.readme.csv", "md.csv", "a.md.csv", "pdf", "py.sh.csv", "no_license.csv"];
+    let traces = [
+        "a.readme.csv",
+        "md.csv",
+        "a.md.csv",
+        "pdf",
+        "py.sh.csv",
+        "no_license.csv",
+        "shared_0.csv",
+        "md5s.csv",
+    ];
     for name in notes {
         let dir = folder("notes");
         std::fs::write(dir.join("t.csv"), line("a", 0, 0)).unwrap();
