@@ -64,6 +64,7 @@ def seen(figure: Figure) -> Iterator[str]:
             )
         if inside := axes.get_legend():
             yield f"  legend {[t.get_text() for t in inside.get_texts()]}"
+        yield from _grid_over(axes)
         for line in axes.lines:
             yield (
                 f"  line {line.get_label()!r} {line.get_color()} {line.get_linestyle()!r}{line._unscaled_dash_pattern} "  # type: ignore[attr-defined]
@@ -86,6 +87,16 @@ def seen(figure: Figure) -> Iterator[str]:
             held: Any = np.ma.filled(np.ma.asarray(image.get_array()), np.nan)
             scale = f"{image.cmap.name} {image.norm.vmin} {image.norm.vmax} {image.origin}"
             yield f"  image {image.get_extent()} {scale} {_short(held)}"
+
+
+def _grid_over(axes: Axes) -> Iterator[str]:
+    """Says it where lines of the grid hide parts of bars, curves, or areas that are not seen through."""
+    shown = [a for a in (*axes.lines, *axes.patches, *axes.collections) if a.get_alpha() in (None, 1)]
+    order = [artist.get_zorder() for artist in shown]
+    both: list[Any] = [axes.xaxis, axes.yaxis]
+    grids = [axis.get_zorder() for axis in both if axis._major_tick_kw.get("gridOn")]
+    if min(order, default=9) < max(grids, default=0):
+        yield "  the grid lies over what is drawn"
 
 
 def _short(values: Any) -> str:

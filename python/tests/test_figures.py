@@ -281,6 +281,8 @@ def test_long_names_below_an_axis_say_what_tells_them_apart() -> None:
         ([], []),
     ):
         assert style.told_apart(names) == shown
+    # A word that is longer than a line has one of its own.
+    assert style.told_apart(["aaaaaaaa,b,c", "zzzzzzzz,b,d"], 6) == ["aaaaaaaa,\nb,c", "zzzzzzzz,\nb,d"]
     # A line is full at its width, not before.
     assert style.told_apart(["aa,bb,cc,dd", "zz,bb,cc,yy"], 6) == ["aa,bb,\ncc,dd", "zz,bb,\ncc,yy"]
 

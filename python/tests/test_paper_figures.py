@@ -223,6 +223,25 @@ def test_responses_and_windows_of_a_run_are_those_that_were_asked_for() -> None:
     assert one.windows("n") == [4.0, 0.0]
 
 
+def test_a_legend_of_a_study_has_whole_names_that_fit_into_a_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Up to 75 characters a name is told whole; of longer ones what tells them apart."""
+    from matplotlib import pyplot as plt
+
+    seen: list[Figure] = []
+    monkeypatch.setattr(plt, "close", seen.append)
+    for length in (75, 76):
+        stem = "x" * (length - len("s-block,cache=,a"))
+        names = [f"s-block,cache={stem},{end}" for end in "ab"]
+        table = pa.Table.from_pylist([{"on": 1, "layer": name, "iops": 8.0} for name in names])
+        sweep_table.plot(table, "iops", "on", tmp_path / "p.svg", "layer")
+        (legend,) = seen.pop().legends
+        shown = names if length == 75 else ["a", "b"]
+        told = [" ".join(t.get_text().split()) for t in legend.get_texts()]
+        assert told == [f"layer: {name}" for name in shown]
+
+
 def test_a_plot_of_a_study_stands_where_its_numbers_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from matplotlib import pyplot as plt
 

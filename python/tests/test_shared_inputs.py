@@ -175,6 +175,23 @@ def test_what_was_being_made_when_its_maker_died_is_made_anew(kept: Path) -> Non
     assert not left.exists()
 
 
+@pytest.mark.parametrize("note", [None, '{"byt'])
+def test_what_lost_its_note_is_made_anew(kept: Path, note: str | None) -> None:
+    """Nobody knows what is there: its removal, or the power, ended half way."""
+    there = kept / "k"
+    there.mkdir(parents=True)
+    (there / "half").write_bytes(bytes(100))
+    if note is not None:
+        (there / "note.json").write_text(note)
+
+    def make(place: Path) -> dict[str, Any]:
+        (place / "data").write_bytes(bytes(7))
+        return {}
+
+    with machine.held("k", make) as (place, found):
+        assert (found, sorted(p.name for p in place.iterdir())) == ({"bytes": 7}, ["data", "note.json"])
+
+
 class Bars:
     """What Rich is told."""
 

@@ -184,6 +184,9 @@ def test_a_trace_says_what_it_is_and_what_is_done_to_it() -> None:
     assert repr(lab.Trace.synth("uniform", requests="10k").wrap(800)) == (
         "Trace(source: synth:uniform,requests=10k, wrap: 800)"
     )
+    # A step with the number 0 was asked for, too.
+    none = lab.Trace.open("synth:uniform", skip_bad=0).head(0)
+    assert repr(none) == "Trace(source: synth:uniform, skip_bad: 0, head: 0)"
 
 
 def test_compared_runs_are_called_by_their_labels(smrlab: Invoke, tmp_path: Path) -> None:

@@ -415,6 +415,20 @@ mod tests {
             .unwrap()
     }
 
+    /// A layer of the caller's own is asked for itself alone: below the parity of `raid4s` lies one of the registry.
+    #[test]
+    fn a_layer_of_ones_own_is_not_asked_for_others() {
+        let asked = std::cell::RefCell::new(Vec::new());
+        let own = |text: &str, context: &BuildContext| {
+            asked.borrow_mut().push(text.to_owned());
+            smrlab_stl::build("log", context)
+        };
+        let array =
+            resolve_with(&spec("layer = 'own'\narray = 'raid4s,disks=3'"), &own).unwrap().array.unwrap();
+        assert_eq!(*asked.borrow(), ["own", "own"]);
+        assert_eq!(array.others.iter().map(|d| &d.built.resolved[..3]).collect::<Vec<_>>(), ["log", "cmr"]);
+    }
+
     /// What a stack or a burst is short for is not said a second time.
     #[test]
     fn what_is_said_twice_is_refused() {

@@ -385,6 +385,11 @@ fn plain_blocks_make_bands_with_guards() {
     assert_eq!(b.band_of(Pba(89)), Some((BandId(0), Blocks(89))));
     assert_eq!((b.band_of(Pba(90)), b.band_of(Pba(109))), (None, Some((BandId(1), Blocks(0)))));
     assert_eq!(Bands::of_blocks(&g, Pba(0), (Blocks(90), Blocks(19)), 2).unwrap().len(), 2);
+    // The last band has its guard, too: of 1000 blocks nine bands of 91 with 20 behind each are 999, and of ten of 82 the last one's
+    // guard would end behind the drive.
+    let bands =
+        |blocks, guard| Bands::of_blocks(&g, Pba(0), (Blocks(blocks), Blocks(guard)), u64::MAX).unwrap();
+    assert_eq!([(91, 20), (82, 20), (80, 20)].map(|(blocks, guard)| bands(blocks, guard).len()), [9, 9, 10]);
 }
 
 #[test]

@@ -116,6 +116,14 @@ fn times_and_buffer_are_those_of_the_files() {
     assert!(told(&left_out, "zone 0: sector 38 for 7"), "what was slipped is not remapped: {left_out:?}");
 }
 
+/// Three cylinders with two tracks of 16 000 sectors, and 32 blocks before them: 96 032 blocks.
+#[test]
+fn the_summary_has_the_size_in_gigabytes() {
+    let (d, _) =
+        import(&model(9, "", "").replace("Blocks per track = 8", "Blocks per track = 16000")).unwrap();
+    assert_eq!(d.spec().summary, "0.05 GB, 6000 rpm, 2 surfaces, 2 zones; with its buffer and bus");
+}
+
 /// Below four cylinders 1 + 2 sqrt(d) ms, from there on 5 + d; the sixth value is what a single one takes, if not -1.
 #[test]
 fn seeks_by_formula_have_a_single_cylinder_of_their_own_or_none() {

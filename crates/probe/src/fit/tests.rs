@@ -184,6 +184,14 @@ fn the_papers_text_form_becomes_a_drive() {
     assert_eq!(fit.paper.1.len(), 18);
 }
 
+/// Lines are counted as an editor does, with those that say nothing.
+#[test]
+fn a_line_that_is_no_track_is_named_by_its_number() {
+    let text = dig_text().replacen("2\t", "\n# two\n2 sectors ", 1);
+    let told = dig::parse(&text).unwrap_err().to_string();
+    assert!(told.contains("line 6: '2 sectors 1800"), "{told}");
+}
+
 /// Tracks that begin at one time, as those of a cylinder without skew of its heads do, say nothing of the skew: 100 us from cylinder to
 /// cylinder, of ten in a revolution.
 #[test]

@@ -168,6 +168,37 @@ mod tests {
         assert!(like(114.0, 100.0) && like(86.0, 100.0) && !like(116.0, 100.0) && !like(84.0, 100.0));
     }
 
+    /// After 100 writes three times; then, half as large, after `small` of them, and `again` after as many as these.
+    #[test]
+    fn who_counts_bytes_is_cleaned_later_where_writes_are_small() {
+        for (small, again, bytes) in [
+            ([200, 200], 100, true),
+            ([200, 200], 120, true),
+            ([200, 200], 121, false),
+            // Book-keeping comes after so many writes whatever their size; once is enough to see it.
+            ([100, 200], 100, false),
+            ([200, 100], 100, false),
+            ([130, 126], 100, true),
+            ([125, 124], 100, false),
+        ] {
+            let (mut waits, mut writes) = ([100, 100, 100, small[0], small[1], again].into_iter(), 0);
+            let mut next = waits.next().unwrap();
+            let mut target = Fake::new(1 << 20, |_, _, _, now| {
+                writes += 1;
+                let cleans = writes > next;
+                if cleans {
+                    (writes, next) = (0, waits.next().unwrap_or(u64::MAX));
+                }
+                now + TURN * if cleans { 20 } else { 1 }
+            });
+            let mut quiet = Quiet;
+            let mut dial = Dial::new(&mut target, &mut quiet);
+            dial.set_period(TURN as f64, 0.0);
+            let found = steady(&mut dial, 64, 16).unwrap();
+            assert_eq!(matches!(found, Alike::Yes), bytes, "{small:?} {again}");
+        }
+    }
+
     /// Of two spots one is cleaned with the other where that comes as often and takes as long as for one alone.
     #[test]
     fn who_is_cleaned_with_another_takes_as_long() {

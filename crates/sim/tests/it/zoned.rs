@@ -1,7 +1,10 @@
 //! Runs on a host-managed drive.
 
+use crate::support::{real, rows, scratch};
+use parquet::record::Field;
 use smrlab_sim::table::Column;
 use smrlab_sim::{Control, RunResult, Spec, run};
+use std::collections::BTreeMap;
 
 fn done(text: &str) -> RunResult {
     let spec = Spec::from_toml(text).unwrap_or_else(|e| panic!("{text}\n{e}"));
@@ -193,6 +196,39 @@ fn zones_over_time_are_those_that_were_opened_filled_and_reset_by_then() {
     let plain = of(&text.replace("zoned,zone=16KiB,conventional=0%,max_open=4", "cmr"));
     std::fs::remove_file(&path).unwrap();
     assert_eq!(plain[..4], [-1; 4].map(|n| vec![n; 9]), "missing where the host knows no zones");
+}
+
+/// A reset is counted when the host is told that it is done, also where it fills a log of the drive's, which is written anew behind the
+/// answer: in windows of 2 ms, which is a fifth of a revolution.
+#[test]
+fn resets_count_when_they_are_answered() {
+    let pair = |i: u64| format!("{},write,512,8\n{},zone-reset,512,1\n", 1000 * i, 1000 * i + 500);
+    let dir = scratch();
+    let path = dir.join("resets.csv");
+    let lines: String = (1..=200).map(pair).collect();
+    // One record more, so that it is resets that fill the log: of 64 blocks, of which each pair takes three.
+    std::fs::write(&path, format!("time_ms,op,lba,blocks\n0,zone-finish,1024,1\n{lines}")).unwrap();
+    let text = format!(
+        "drive = 'tiny'\nlayer = 'host-aware,zone=16KiB,conventional=10%'\nmetadata = 'media'\nwindow = '2ms'\n\
+         requests = true\nmedia_log = true\ntrace = '{}:csv'",
+        path.display()
+    );
+    let found = run(&Spec::from_toml(&text).unwrap(), &Control::new(), Some(&dir)).unwrap();
+    let int = |field: &Field| if let Field::Long(n) = field { *n as u64 } else { panic!("{field:?}") };
+    let requests = rows(&dir, "requests.parquet");
+    let first = int(&requests[0][1]);
+    let window = |at: u64| (at - first) / 2_000_000;
+    let resets = requests.iter().filter(|r| matches!(&r[4], Field::Str(op) if op == "zone-reset"));
+    let ends: BTreeMap<_, _> = resets.map(|r| (int(&r[0]), window(int(&r[3])))).collect();
+    let mut answered = BTreeMap::new();
+    ends.values().for_each(|window| *answered.entry(*window).or_insert(0) += 1);
+    let media = rows(&dir, "media.parquet");
+    let behind = media.iter().filter(|r| ends.get(&int(&r[1])).is_some_and(|end| window(int(&r[4])) > *end));
+    assert_eq!((ends.len(), behind.count() > 0), (200, true));
+    std::fs::remove_dir_all(dir).unwrap();
+    let timeline = found.tables.iter().find(|t| t.name == "timeline").unwrap();
+    let counted = real(timeline, "zone_resets").into_iter().flatten().map(|n| n as u64);
+    assert_eq!((0..).zip(counted).filter(|w| w.1 > 0).collect::<BTreeMap<_, _>>(), answered);
 }
 
 /// Of an array the table of the whole has the sum over its drives, and that of each drive what the array did to it.

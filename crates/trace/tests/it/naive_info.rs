@@ -33,7 +33,8 @@ fn any_trace(rng: &mut Rng, days: u64) -> Vec<Record> {
         };
         before = (lba, blocks);
         let op = if rng.one_in(4) { ops[rng.below(7) as usize] } else { ops[rng.below(5) as usize] };
-        let device = if rng.one_in(3) { 10 * rng.below(3) as u32 } else { 20 };
+        // Numbers of devices are names: no room is taken for those between them.
+        let device = if rng.one_in(3) { 2_000_000_000 * rng.below(3) as u32 } else { 4_000_000_000 };
         let mut r = Record {
             arrival: SimTime(at),
             op,
