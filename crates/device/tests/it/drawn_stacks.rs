@@ -34,7 +34,7 @@ pub(crate) fn each(
 }
 
 /// Whether a stack can be served, with space for more than a few requests and files that can be read whole.
-fn fits(stack: &str) -> bool {
+pub(crate) fn fits(stack: &str) -> bool {
     let dir = scratch();
     let device = Device::open(power::config(stack, StoreKind::Directory(dir.path().join("store"))));
     device.is_ok_and(|device| device.size() >= LEAST_BYTES && largest(dir.path()) <= MOST_BYTES)

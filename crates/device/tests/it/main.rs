@@ -24,3 +24,4 @@ mod queue;
 mod room;
 mod served;
 mod state;
+mod zone_lives;

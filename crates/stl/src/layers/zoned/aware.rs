@@ -5,7 +5,8 @@ use super::{STATE, condition, record};
 use crate::layers::persistent_cache::PersistentCache;
 use crate::{Counted, Facts, HostRequest, Plan, Records, Refusal, Sink, StepEnd, TranslationLayer};
 use smrlab_units::{
-    Blocks, Dir, HostOp, Lba, Pba, SimTime, Zone, ZoneAction, ZoneCondition, ZoneLimits, forward,
+    Blocks, Dir, HostOp, Lba, Pba, SimTime, Zone, ZoneAction, ZoneCondition, ZoneLimits, ZoneStatistics,
+    forward,
 };
 use std::collections::BTreeSet;
 use std::ops::{Range, RangeInclusive};
@@ -14,7 +15,11 @@ use std::ops::{Range, RangeInclusive};
 pub(super) struct HostAware {
     /// Where data are, and how they come home; its native bands are the zones.
     cache: PersistentCache,
+    /// The zones as the requests leave them that were submitted.
     table: Table,
+    /// Behind a queue that reorders: the zones as all requests leave them that were admitted, which is what the host knows of them. It alone
+    /// knows limits of open zones.
+    admitted: Option<Table>,
     limits: ZoneLimits,
     resets: u64,
     /// Zones of which the log holds blocks, as of this many bands that went home.
@@ -24,7 +29,35 @@ pub(super) struct HostAware {
 
 impl HostAware {
     pub(super) fn new(cache: PersistentCache, table: Table, limits: ZoneLimits) -> Self {
-        Self { cache, table, limits, resets: 0, non_sequential: BTreeSet::new(), at_home: 0 }
+        Self { cache, table, admitted: None, limits, resets: 0, non_sequential: BTreeSet::new(), at_home: 0 }
+    }
+
+    /// The zones as the host knows them.
+    fn known(&self) -> &Table {
+        self.admitted.as_ref().unwrap_or(&self.table)
+    }
+
+    /// Whether a request may be done.
+    fn allowed(table: &Table, r: &HostRequest, zeroes: bool) -> Result<(), (Refusal, Lba)> {
+        match r.op {
+            HostOp::Append => Err((Refusal::Unsupported, r.lba)),
+            HostOp::Read => table.may_read(r.lba, r.blocks, zeroes),
+            HostOp::Write | HostOp::Discard => table.may_change(r.lba, r.blocks),
+            HostOp::Flush | HostOp::Zone(_) => Ok(()),
+        }
+    }
+
+    /// Does to the zones what a request does, unless it is refused.
+    fn judge(table: &mut Table, r: &HostRequest, zeroes: bool) -> Result<(), (Refusal, Lba)> {
+        if let HostOp::Zone(action) = r.op {
+            return table.act(action, r, &mut |_, _| {});
+        }
+        Self::allowed(table, r, zeroes)?;
+        if r.op == HostOp::Write {
+            table.count_write(r.lba);
+            table.wrote_anywhere(r.lba, r.blocks);
+        }
+        Ok(())
     }
 
     /// Whether blocks of a zone with a write pointer are out of order.
@@ -93,14 +126,10 @@ impl TranslationLayer for HostAware {
     }
 
     fn submit(&mut self, now: SimTime, r: &HostRequest, plan: &mut Plan) {
-        let allowed = match r.op {
-            HostOp::Zone(action) => return self.act(action, r, plan),
-            HostOp::Append => Err((Refusal::Unsupported, r.lba)),
-            HostOp::Read => self.table.may_read(r.lba, r.blocks, self.limits.unrestricted_reads),
-            HostOp::Write | HostOp::Discard => self.table.may_change(r.lba, r.blocks),
-            HostOp::Flush => Ok(()),
-        };
-        if let Err((why, at)) = allowed {
+        if let HostOp::Zone(action) = r.op {
+            return self.act(action, r, plan);
+        }
+        if let Err((why, at)) = Self::allowed(&self.table, r, self.limits.unrestricted_reads) {
             return plan.refuse(why, at);
         }
         self.cache.submit(now, r, plan);
@@ -116,10 +145,19 @@ impl TranslationLayer for HostAware {
 
     /// Zone commands are of whole zones, and keep their order with whatever is in them.
     fn admit(&mut self, r: &HostRequest) -> Result<Range<u64>, (Refusal, Lba)> {
+        let table = self.admitted.get_or_insert_with(|| self.table.hand_over_limits());
+        let judged = Self::judge(table, r, self.limits.unrestricted_reads);
+        judged.inspect_err(|(why, _)| table.refused(r.op, *why))?;
         let HostOp::Zone(_) = r.op else { return Ok(r.span()) };
         let (shape, span) = (&self.table.shape, r.span());
         let last = span.end.max(span.start + 1) - 1;
         Ok(shape.span(shape.zone_of(span.start)).start..shape.span(shape.zone_of(last)).end)
+    }
+
+    fn power_lost(&mut self) {
+        if let Some(admitted) = self.admitted.take() {
+            self.table.take_back_limits(&admitted);
+        }
     }
 
     /// Write pointers need no records of their own: they follow from those of the data.
@@ -153,19 +191,20 @@ impl TranslationLayer for HostAware {
     }
 
     fn zones(&self, from: Lba, out: &mut dyn FnMut(&Zone) -> bool) {
-        self.table.report(from, &mut |zone| {
+        self.known().report(from, &mut |zone| {
             let non_sequential = self.is_non_sequential(self.table.shape.zone_of(zone.start.0));
             out(&Zone { non_sequential, ..*zone })
         });
     }
 
     fn readable(&self, lba: Lba, blocks: Blocks) -> Result<(), (Refusal, Lba)> {
-        self.table.may_read(lba, blocks, self.limits.unrestricted_reads)
+        self.known().may_read(lba, blocks, self.limits.unrestricted_reads)
     }
 
     fn fail_zone(&mut self, zone: Lba, condition: ZoneCondition, plan: &mut Plan) -> bool {
         let zone = self.table.shape.zone_of(zone.0);
         let failed = self.table.fail(zone, condition);
+        self.admitted.iter_mut().for_each(|t| _ = t.fail(zone, condition));
         if let Some(state) = self.table.state(zone) {
             plan.record(record(zone, state));
         }
@@ -173,17 +212,21 @@ impl TranslationLayer for HostAware {
     }
 
     fn facts(&self) -> Facts<'_> {
-        let (zone_counts, zone_statistics) = (Some(self.table.counts()), Some(self.table.statistics));
+        let known = self.known();
+        // Which blocks are out of order shows when they are written.
+        let ZoneStatistics { most_non_sequential, over_recommended, .. } = self.table.statistics;
+        let statistics = ZoneStatistics { most_non_sequential, over_recommended, ..known.statistics };
+        let (zone_counts, zone_statistics) = (Some(known.counts()), Some(statistics));
         Facts { zones: Some(self.limits), zone_counts, zone_statistics, ..self.cache.facts() }
     }
 
     fn map_bytes(&self) -> u64 {
-        self.table.bytes() + self.cache.map_bytes()
+        self.table.bytes() + self.admitted.as_ref().map_or(0, Table::bytes) + self.cache.map_bytes()
     }
 
     fn counters(&self, out: &mut Counted) {
         self.cache.counters(out);
-        let counts = self.table.counts();
+        let counts = self.known().counts();
         out.count("zone_resets", self.resets);
         out.level("open_zones", counts.open);
         out.level("free_zones", counts.empty);
