@@ -66,7 +66,7 @@ class Trace:
             if not text.strip():
                 raise InputError("the name of a trace: it is empty: give a file, a URL or synth:NAME")
             pattern = any(c in text for c in "*?[")
-            if not (Path(text).exists() or pattern or (format is None and ":" in text)):
+            if not (Path(text).exists() or pattern or "://" in text or (format is None and ":" in text)):
                 raise InputError(f"{text}: there is no such file")
         texts = texts if format is None else [f"{text}:{format}" for text in texts]
         fields = {} if skip_bad is None else {"skip_bad": skip_bad}

@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import fsspec
 import pyarrow as pa
 import pytest
 from commands import Invoke
@@ -187,6 +188,17 @@ def test_a_trace_says_what_it_is_and_what_is_done_to_it() -> None:
     # A step with the number 0 was asked for, too.
     none = lab.Trace.open("synth:uniform", skip_bad=0).head(0)
     assert repr(none) == "Trace(source: synth:uniform, skip_bad: 0, head: 0)"
+
+
+def test_the_format_of_an_object_is_said_as_that_of_a_file_is(tmp_path: Path) -> None:
+    text = "0,0,4096,w,0.1\n0,8,4096,r,0.2\n"
+    (tmp_path / "a").write_text(text)
+    fsspec.filesystem("memory").pipe_file("/format-of/a", text.encode())
+    file, thing = (lab.Trace.open(place, format="spc") for place in (tmp_path / "a", "memory://format-of/a"))
+    assert thing.table() == file.table()
+    assert thing.table().num_rows == 2
+    with pytest.raises(lab.InputError, match="none: there is no such file"):
+        lab.Trace.open("memory://format-of/none", format="spc").info()
 
 
 def test_compared_runs_are_called_by_their_labels(smrlab: Invoke, tmp_path: Path) -> None:

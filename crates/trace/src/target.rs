@@ -13,8 +13,11 @@ const FILES: usize = 1024;
 /// A directory or a pattern without a trace in it, or with more than 1024.
 pub(crate) fn files(path: &str) -> Result<Option<Vec<String>>> {
     if remote::is_url(path) {
-        let found = remote::list(path)?;
-        return found.map(|names| several(&remote::shown(path), names)).transpose();
+        let Some(mut found) = remote::list(path)? else { return Ok(None) };
+        if path.ends_with('/') {
+            keep_traces(&mut found, |url| url.rsplit('/').next().unwrap_or_default().to_owned());
+        }
+        return several(&remote::shown(path), found).map(Some);
     }
     let at = Path::new(path);
     let found = if at.is_dir() {
@@ -54,14 +57,20 @@ fn several(path: &str, mut names: Vec<String>) -> Result<Vec<String>> {
     }
 }
 
-/// The traces among the files of a directory: those of blktrace or btrecord where there are such, else all but notes.
+/// The traces among what lies in a directory.
 fn traces(mut all: Vec<PathBuf>) -> Vec<PathBuf> {
-    let name = |p: &Path| p.file_name().map(|n| n.to_string_lossy().to_lowercase()).unwrap_or_default();
-    all.retain(|p| p.is_file() && !name(p).starts_with('.'));
+    all.retain(|p| p.is_file());
+    keep_traces(&mut all, |p| p.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default());
+    all
+}
+
+/// Of the files of a folder the traces, by their names: those of blktrace or btrecord where there are such, else all but notes.
+fn keep_traces<T>(all: &mut Vec<T>, name: impl Fn(&T) -> String) {
+    let name = |file: &T| name(file).to_lowercase();
+    all.retain(|file| !name(file).starts_with('.'));
     for kind in [".blktrace.", ".replay."] {
-        if all.iter().any(|p| name(p).contains(kind)) {
-            all.retain(|p| name(p).contains(kind));
-            return all;
+        if all.iter().any(|file| name(file).contains(kind)) {
+            return all.retain(|file| name(file).contains(kind));
         }
     }
     let note = |n: &str| {
@@ -69,8 +78,7 @@ fn traces(mut all: Vec<PathBuf>) -> Vec<PathBuf> {
             || is_of_sums(n)
             || [".md", ".pdf", ".html", ".py", ".sh"].iter().any(|s| n.ends_with(s))
     };
-    all.retain(|p| !note(&name(p)));
-    all
+    all.retain(|file| !note(&name(file)));
 }
 
 /// Whether a file is named after check sums, as `sha256sums.txt` and `md5`; `shared.csv` is not.

@@ -91,6 +91,15 @@ fn an_object_is_read_as_a_file_is() {
         assert_eq!(file.len(), requests, "{name}");
         assert!(file == object, "{name}");
     }
+    // A folder is its traces: no notes, and no hidden files.
+    std::fs::create_dir_all(root.join("g")).unwrap();
+    for (name, text) in
+        [("a.csv", &*lines(0, 3)), ("b.csv", &lines(9, 4)), ("README.md", "#\n"), (".c.csv", "x\n")]
+    {
+        std::fs::write(root.join("g").join(name), text).unwrap();
+    }
+    let file = row(&format!("{}/g{format}", root.display())).unwrap();
+    assert_eq!((file.len(), row(&format!("mem://g/{format}"))), (7, Ok(file)));
     for (name, why) in [("*.none", "no file has such a name"), ("none.csv", "there is no such file")] {
         let e = row(&format!("mem://f/{name}{format}")).unwrap_err();
         assert!(e.contains("mem://f/") && e.contains(why), "{name}: {e}");
