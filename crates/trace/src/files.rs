@@ -1,6 +1,7 @@
 //! Files that are there in full or not at all.
 
 use std::io::Read;
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
@@ -35,6 +36,10 @@ pub fn can_replace_file(path: &Path) -> io::Result<()> {
 /// # Errors
 /// Why there is nothing to read, and what to do.
 pub fn read_known(path: &Path, is_known: impl Fn(&[u8]) -> bool) -> Result<Vec<u8>, String> {
+    // Opening it would wait for who writes into it, and nothing could end that.
+    if fs::metadata(path).is_ok_and(|of| of.file_type().is_fifo()) {
+        return Err("is a pipe, and is read more than once: name a file".to_owned());
+    }
     let mut bytes = Vec::new();
     let read = fs::File::open(path).and_then(|mut file| {
         file.by_ref().take(BEGINNING).read_to_end(&mut bytes)?;
@@ -93,6 +98,9 @@ mod tests {
         let says = |path: &Path| read_known(path, known).unwrap_err();
         assert_eq!(says(&folder), "is a folder: name a file in it");
         assert_eq!(says(&folder.join("nowhere")), "there is no such file");
+        let pipe = folder.join("pipe");
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        assert_eq!(says(&pipe), "is a pipe, and is read more than once: name a file");
         fs::remove_dir_all(&folder).unwrap();
     }
 }
