@@ -315,6 +315,24 @@ mod tests {
         }
     }
 
+    /// Rounds of a random prefill go on with what those before them have written: of 80 units 20, and then a round of the other 60.
+    #[test]
+    fn a_round_tells_of_those_before_it() {
+        let model = smrlab_disk::model::load("tiny", |_| Err(String::new())).unwrap();
+        let built =
+            smrlab_stl::build("cmr", &smrlab_stl::BuildContext::new(std::sync::Arc::new(model))).unwrap();
+        let mechanics = built.drive.mechanics(None).unwrap();
+        let mut drive = Drive::new(built.layer, mechanics, smrlab_drive::DriveSetup::default());
+        let (span, volume) = (Blocks(1000), Blocks(80 * UNIT));
+        let prefill =
+            Prefill { resolved: String::new(), span, writes: Writes::Anywhere { volume: volume.0, seed: 1 } };
+        let mut round = Rounds::new(span, Blocks(60 * UNIT), 1, None);
+        assert!(round.next());
+        let control = Control::new();
+        prefill.write_round(&round, 20, &mut drive, &control);
+        assert_eq!((control.prefills(), control.share()), (true, 0.25), "a round is looked at as it begins");
+    }
+
     /// Whatever is to be written, in whatever order: all of it once, nothing beside it, and whoever looks on sees how much of it is written.
     #[test]
     fn what_is_asked_for_is_written_once() {

@@ -293,6 +293,10 @@ fn ambiguous_files_show_what_each_reading_would_mean() {
     ] {
         assert!(e.contains(needle), "{e} lacks {needle}");
     }
+    // The request that ends last may come first: 4 000 512 blocks.
+    std::fs::write(&path, "0 0 4000000 512 1\n1000 0 512 512 0\n").unwrap();
+    let e = opened(&[path.to_str().unwrap()], Mix::ByTime).err().unwrap();
+    assert!(e.contains("(2.000 requests/s), 256.0 KiB each, up to 2.048 GB"), "{e}");
     // A sample may begin late and end within a line, which is no request of it.
     let line = |i: u64| format!("{} 0 {} 512 1\n", 5000 + i, 1024 + i % 10);
     std::fs::write(&path, (0..200_000).map(line).collect::<String>()).unwrap();
