@@ -468,6 +468,19 @@ mod tests {
         assert_eq!([host("host_blocks = 10"), host("host_blocks = 1000000000")], [10, own]);
     }
 
+    /// A burst is short for a way to join them, which the order of their times is not.
+    #[test]
+    fn traces_by_themselves_come_in_bursts() {
+        let all = |more: &str| {
+            let synth = "synth:uniform,requests=20,span=1GB,interarrival";
+            let text = format!("trace = ['{synth}=1ms', '{synth}=3ms']\nseed = 3\n{more}");
+            let all = smrlab_trace::read_all(&mut traces(&Spec::from_toml(&text).unwrap()).unwrap()).unwrap();
+            all.iter().map(|r| (r.arrival.0, r.lba.0)).collect::<Vec<_>>()
+        };
+        assert_eq!(all("burst = 2"), all("join = 'bursts,requests=2'"));
+        assert_ne!(all("burst = 2"), all(""));
+    }
+
     /// Without a drive addresses are wrapped to the limit.
     #[test]
     fn traces_by_themselves_are_wrapped_to_the_limit() {
