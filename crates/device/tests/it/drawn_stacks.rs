@@ -22,9 +22,7 @@ pub(crate) fn each(
     while looked < many {
         let (drawn, dir) = (draw(&mut rng), scratch());
         let stack = format!("{} over {}{}", drawn.text, drawn.layer, on(&mut rng, dir.path()));
-        if !fits(&stack) {
-            continue;
-        }
+        let Some(stack) = sized(stack, &mut rng) else { continue };
         let seed = rng.bits();
         // What a failure is shown with.
         println!("{stack}, seed {seed}");
@@ -33,11 +31,21 @@ pub(crate) fn each(
     }
 }
 
-/// Whether a stack can be served, with space for more than a few requests and files that can be read whole.
-pub(crate) fn fits(stack: &str) -> bool {
+/// The stack, perhaps with less space than its drives have; `None`: it cannot be served.
+pub(crate) fn sized(stack: String, rng: &mut Rng) -> Option<String> {
+    let size = size(&stack)?;
+    let asked = LEAST_BYTES + (size - LEAST_BYTES) * rng.below(100) / 100 / 4096 * 4096;
+    let less = format!("{stack} for {asked}");
+    let got = self::size(&less).filter(|_| rng.one_in(3));
+    assert!(got.is_none_or(|got| asked <= got && got <= size), "{less}: {got:?} of {size}");
+    Some(if got.is_some() { less } else { stack })
+}
+
+/// The bytes of a stack that can be served, with space for more than a few requests and files that can be read whole.
+fn size(stack: &str) -> Option<u64> {
     let dir = scratch();
-    let device = Device::open(power::config(stack, StoreKind::Directory(dir.path().join("store"))));
-    device.is_ok_and(|device| device.size() >= LEAST_BYTES && largest(dir.path()) <= MOST_BYTES)
+    let device = Device::open(power::config(stack, StoreKind::Directory(dir.path().join("store")))).ok()?;
+    Some(device.size()).filter(|size| *size >= LEAST_BYTES && largest(dir.path()) <= MOST_BYTES)
 }
 
 /// A write cache of so little that it is often full.
@@ -86,13 +94,11 @@ fn alone(entry: &LayerEntry, on: impl Fn(&mut Rng, &Path) -> String, rng: &mut R
     (0..60).any(|_| {
         let dir = scratch();
         let stack = drawn::durable_layer(entry, rng) + &on(rng, dir.path());
+        let Some(stack) = sized(stack, rng) else { return false };
         let seed = rng.below(1 << 32);
         println!("{stack}, seed {seed}");
-        let fits = fits(&stack);
-        if fits {
-            lives_of(Lives::new(&stack, seed), 3);
-        }
-        fits
+        lives_of(Lives::new(&stack, seed), 3);
+        true
     })
 }
 

@@ -142,7 +142,7 @@ impl Lives {
         let few = self.layer.contains(" over ") && self.random.below(4) > 0;
         let start = self.random.below(if few { blocks / 8 } else { blocks });
         // A raw write that destroyed what it wrote itself would pass through states that cannot be seen from here.
-        let most = if self.raw { self.unharmed_end(start) } else { blocks };
+        let most = if self.raw { self.unharmed_end(start).min(blocks) } else { blocks };
         let len = (1 + self.random.below(24)).min(most - start);
         let (at, n) = ((start * 512) as usize, (len * 512) as usize);
         let (kind, fua) = (self.random.below(20), self.random.below(12) == 0);
@@ -201,13 +201,14 @@ impl Lives {
     fn add_victims(&mut self, device: &Device, written: Range<u64>) {
         self.model = self.all(device);
         self.allowed.add(0, &self.model);
-        let mut pieces = Vec::new();
+        let (mut pieces, blocks) = (Vec::new(), device.size() / SECTOR as u64);
         device.medium(None).unwrap().with_runs(|s| s.resolve(0, s.blocks(), &mut pieces));
         let drive = self.drive();
         let sectors = drive.spec().geometry.zones.iter().map(|zone| zone.sectors);
         let beside = u64::from(sectors.clone().max().unwrap().div_ceil(sectors.min().unwrap()));
         for p in pieces.iter().filter(|p| p.destroyed()) {
-            for (at, from) in (p.at..p.at + p.blocks).zip(p.from..) {
+            // Of a drive that is longer than what the host has.
+            for (at, from) in (p.at..p.at + p.blocks).zip(p.from..).take_while(|(at, _)| *at < blocks) {
                 for other in written.clone().filter(|other| other.abs_diff(from) <= beside) {
                     self.allowed.add(at as usize * SECTOR, &self.model[other as usize * SECTOR..][..SECTOR]);
                 }

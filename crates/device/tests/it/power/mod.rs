@@ -254,13 +254,15 @@ pub(crate) fn is_buffered(stack: &str) -> bool {
     stack.contains("write_cache=on")
 }
 
-/// `layer`, or `array over layer`; with `on DRIVE` behind that of such drives, with `in media` at the end they keep their maps on the medium.
-/// Where a drive's controller is described behind its name the model's time counts, 200 times as fast.
+/// `layer`, or `array over layer`; with `on DRIVE` behind that of such drives; with `in media` behind that they keep their maps on the medium,
+/// and with `for N` at the end the host has so many bytes at least. Where a drive's controller is described behind its name the model's time counts, 200 times as fast.
 pub(crate) fn config(stack: &str, store: StoreKind) -> Config {
+    let (stack, size) = stack.rsplit_once(" for ").unwrap_or((stack, ""));
     let (stack, metadata) = stack.strip_suffix(" in media").map_or((stack, "nv"), |s| (s, "media"));
     let (stack, drive) = stack.split_once(" on ").unwrap_or((stack, "tiny"));
     let (array, layer) = stack.split_once(" over ").map_or((None, stack), |(a, l)| (Some(a.to_owned()), l));
-    let mut config = Config { array, ..Config::new("t", drive, layer, store) };
+    let host_size = size.parse().ok();
+    let mut config = Config { array, host_size, ..Config::new("t", drive, layer, store) };
     metadata.clone_into(&mut config.metadata);
     if drive.contains(',') {
         let locates =
@@ -278,7 +280,8 @@ pub(crate) fn open(
     (dir, boot): (&Path, u64),
     disk: &Arc<Mutex<Disk>>,
 ) -> Arc<Device> {
-    let config = Config { host_size, ..config(stack, StoreKind::Directory(dir.to_owned())) };
+    let config = config(stack, StoreKind::Directory(dir.to_owned()));
+    let config = Config { host_size: host_size.or(config.host_size), ..config };
     let disks = config.array.as_deref().map(|text| smrlab_array::parse(text).unwrap().disks as usize);
     let disk = disk.clone();
     disk.lock().parts.values_mut().for_each(|part| part.followed = false);
