@@ -305,3 +305,29 @@ fn begins_anew(mut array: ArrayHarness, seed: u64) {
     array.read_back(&mut rng);
     assert_eq!(array.refused, 0);
 }
+
+/// A log of stripes comes to rest when it is full, however few chunks a collection moves at a time: one a stripe would take as much as
+/// what it leaves.
+#[test]
+fn collecting_full_stripes_ends() {
+    let drive = drives::plain(120, 32, 2, 4);
+    for (disks, batch) in (3..=6).flat_map(|disks| [1, 2, 3, 5, 64].map(|batch| (disks, batch))) {
+        for rest in
+            ["segment=9,overprovision=22%", "segment=9,overprovision=0%", "segment=50,overprovision=0%"]
+        {
+            let text = format!("full-stripe,disks={disks},chunk=3blk,batch={batch},{rest}");
+            println!("{text}");
+            let (mut array, mut rng) = (ArrayHarness::new(&text, "cmr", &drive), Rng::new(batch));
+            let space = array.array().host_blocks().0;
+            for at in (0..space).step_by(30) {
+                array.submit(HostOp::Write, at, 30.min(space - at), &mut rng);
+            }
+            array.exercise(300, 9, &mut rng);
+            array.settle(&mut rng);
+            println!("killed");
+            array.kill(1);
+            array.exercise(100, 9, &mut rng);
+            array.settle(&mut rng);
+        }
+    }
+}

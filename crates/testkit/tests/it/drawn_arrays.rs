@@ -28,10 +28,11 @@ fn each(
     }
 }
 
-/// Requests of a length that is drawn.
+/// Requests of a length that is drawn, a few at a time or all at once.
 fn exercise(array: &mut ArrayHarness, most: u64, rng: &mut Rng) {
     let longest = [1, 9, 40, 150][rng.below(4) as usize];
-    array.exercise(rng.below(most), longest, rng);
+    let together = if rng.one_in(4) { ArrayHarness::burst } else { ArrayHarness::exercise };
+    together(array, rng.below(most), longest, rng);
 }
 
 /// So many of the disks, each once.

@@ -54,8 +54,8 @@ and neither how it collects nor what it does with less than a stripe.",
 };
 
 /// Chunks that are moved at a time.
-pub(in crate::layouts) const BATCH: Param =
-    Param::new("batch", Kind::Count(1, 1 << 20), "64").doc("chunks that a collection moves at a time");
+pub(in crate::layouts) const BATCH: Param = Param::new("batch", Kind::Count(1, 1 << 20), "64")
+    .doc("chunks that a collection moves at a time, rounded up to whole stripes");
 
 /// Groups that the host fills in turn.
 pub(in crate::layouts) const FILL: Param = Param::new("fill", Kind::Count(1, 1024), "1").doc(
@@ -153,6 +153,8 @@ fn built(context: &ArrayContext<'_>, values: &Values, asked: &Asked) -> BuildRes
     let unit = (asked.unit.0 / chunk).clamp(1, length);
     let shape = Shape { logical: shape.logical(asked.reserve), unit, ..shape };
     let depth = if zones.is_empty() { values.count("rebuild_depth") } else { 1 };
-    let options = FullStripeOptions { stripes: asked.stripes, batch: values.count("batch"), depth };
+    // Each stripe that is not full takes parity beyond what the shape has room for: collecting would win nothing, and never end.
+    let batch = values.count("batch").next_multiple_of(disks - 1);
+    let options = FullStripeOptions { stripes: asked.stripes, batch, depth };
     Ok(Box::new(FullStripe::new(shape, options, context.seed, &zones)))
 }

@@ -118,9 +118,12 @@ impl FullStripe {
         }
         if op.stripes.is_empty() {
             op.phase = WritePhase::AwaitRoom;
+            // It has what it read: groups that hold nothing else are room, for others that wait too.
+            let pins = std::mem::take(&mut op.reads.pins);
             self.operations.put(ticket, Operation::Write(op));
             self.parked.push_back(ticket);
-            return self.collect_more(plan);
+            pins.iter().for_each(|group| self.table.unpin(*group));
+            return if pins.is_empty() { self.collect_more(plan) } else { self.go_on(plan) };
         }
         op.phase = WritePhase::WriteStripes;
         self.plan_writes(ticket, &op, plan);
