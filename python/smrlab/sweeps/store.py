@@ -220,11 +220,11 @@ class Store:
         partial = to.with_name(f".{to.name}.{os.getpid()}.partial")
         to.parent.mkdir(parents=True, exist_ok=True)
         try:
-            with self._reading(name):
-                if self.local is not None:
-                    shutil.copyfile(self.local / name, partial)
-                else:
-                    system, path = self._at(name)
+            if self.local is not None:
+                shutil.copyfile(self.local / name, partial)
+            else:
+                system, path = self._at(name)
+                with self._reading(name):
                     patiently(lambda: system.get_file(path, str(partial)))
             partial.replace(to)
         except FileNotFoundError:
