@@ -2,7 +2,7 @@
 //! clients wrote over each other is the same from whatever drives are left.
 
 use crate::arrays::{Checked, scratch};
-use crate::drawn_stacks::{BUFFER, drawn_drive, each, shuffled, unhurried};
+use crate::drawn_stacks::{BUFFER, drawn_drive, each, end, shuffled, unhurried};
 use crate::power;
 use smrlab_device::Device;
 use smrlab_device::config::StoreKind;
@@ -120,7 +120,7 @@ fn lives(drawn: &DrawnArray, stack: &str, rng: &mut Rng) {
     });
     checked.check("being rebuilt");
     if rng.one_in(2) {
-        checked.device.flush().unwrap();
+        end(&checked.device, drawn, stack, rng);
         checked = checked.again(own());
         checked.check("started again");
     }
