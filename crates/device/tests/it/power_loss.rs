@@ -1,7 +1,7 @@
 //! The host loses its power: of the data written since the last sync any sectors are on its disk, and of the log's newer
 //! sectors any. What was flushed has to be there, the rest old or new, and nothing else; again and again on the same store.
 
-use crate::power::{Allowed, Disk, SECTOR, config, in_doubt, is_buffered, open, scratch};
+use crate::power::{Allowed, Disk, SECTOR, config, in_doubt, is_buffered, left_of, open, scratch};
 use parking_lot::Mutex;
 use smrlab_device::Device;
 use smrlab_device::config::StoreKind;
@@ -218,15 +218,10 @@ impl Lives {
 
     /// The host starts again with what its disk has.
     fn lose_power(&mut self) {
-        let image = self.disk.lock().image.take().unwrap();
-        let next = scratch();
-        std::fs::rename(image.path(), next.path().join("store")).unwrap();
-        std::mem::forget(image);
-        self.dir = next;
+        let random = Rng::new(self.random.below(u64::MAX) | 1);
+        (self.dir, self.disk) = left_of(&self.disk, random);
         self.boot += u64::from(self.boots_change);
         let store = self.dir.path().join("store");
-        let random = Rng::new(self.random.below(u64::MAX) | 1);
-        self.disk = Arc::new(Mutex::new(Disk::of(&store, u64::MAX, random)));
         let device = open(&self.layer, None, (&store, self.boot), &self.disk);
         let all = self.all(&device);
         let (wrong, what) = (self.allowed.wrong(&all), format!("{} on boot {}", self.layer, self.boot));

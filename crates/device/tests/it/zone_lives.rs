@@ -2,7 +2,7 @@
 //! pointer, and no block of it is of another time.
 
 use crate::drawn_stacks::{BUFFER, drawn_drive, sized};
-use crate::power::{Disk, config, is_buffered, open, scratch};
+use crate::power::{Disk, config, is_buffered, left_of, open, scratch};
 use parking_lot::Mutex;
 use smrlab_device::Device;
 use smrlab_testkit::{Rng, cases, drawn, random};
@@ -99,14 +99,8 @@ impl Zones {
 
     /// The host starts again with what its disk has.
     fn lose_power(&mut self) {
-        let image = self.disk.lock().image.take().unwrap();
-        let next = scratch();
-        std::fs::rename(image.path(), next.path().join("store")).unwrap();
-        std::mem::forget(image);
-        self.dir = next;
+        (self.dir, self.disk) = left_of(&self.disk, Rng::new(self.random.bits()));
         self.boot += 1;
-        let store = self.dir.path().join("store");
-        self.disk = Arc::new(Mutex::new(Disk::of(&store, u64::MAX, Rng::new(self.random.bits()))));
         let device = self.open();
         self.settle(&device, true);
     }

@@ -223,6 +223,15 @@ fn folders(dir: &Path) -> impl Iterator<Item = PathBuf> {
     all.filter(|p| p.is_dir())
 }
 
+/// What a loss of power left of a store: the directory that has it as `store`, and a disk on which all of it is durable.
+pub(crate) fn left_of(disk: &Mutex<Disk>, random: Rng) -> (TempDir, Arc<Mutex<Disk>>) {
+    let (image, dir) = (disk.lock().image.take().unwrap(), scratch());
+    let store = dir.path().join("store");
+    std::fs::rename(image.keep(), &store).unwrap();
+    let disk = Arc::new(Mutex::new(Disk::of(&store, u64::MAX, random)));
+    (dir, disk)
+}
+
 /// A store whose writes stay in the host's cache until it is synced.
 pub(crate) struct Cached {
     pub inner: Box<dyn Store>,
