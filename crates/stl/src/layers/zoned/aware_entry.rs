@@ -29,8 +29,8 @@ order. With more open zones than that the one that a write opened longest ago is
 OPEN is refused. Discards are free; they move no write pointer. A reset discards the zone.
 
 Conventional zones (`conventional=`) come first and have no write pointer; they lie on tracks like the others', and what is written there out of order
-takes the log, too. Appends and the drive's write cache have no part in it. A power cut loses nothing that was acknowledged; zones that were
-open are closed then.
+takes the log, too. Appends are refused. Behind the drive's write cache or a scheduler zones are reported, and commands refused, in the order
+in which they arrive. A power cut loses nothing that was acknowledged but what only the write cache held; zones that were open are closed then.
 ";
 
 /// See the page.
