@@ -13,7 +13,7 @@ while [ "$(date +%s)" -lt "$end" ]; do
         { echo "failed: repeat it with SMRLAB_ALL_CASES=1 SMRLAB_SEED=$seed PROPTEST_RNG_SEED=$seed PROPTEST_CASES=${SOAK_CASES:-2048}" >&2; exit 1; }
     WALK_SEED=$seed WALK_DRIVES=${WALK_DRIVES:-400} .venv/bin/pytest -q -x python/tests/test_walk.py ||
         { echo "failed: repeat it with WALK_SEED= and the seed in brackets" >&2; exit 1; }
-    IDENTITIES_SEED=$seed IDENTITIES_RUNS=${IDENTITIES_RUNS:-1000} .venv/bin/pytest -q -x python/tests/test_identities.py ||
+    IDENTITIES_SEED=$seed IDENTITIES_RUNS=${IDENTITIES_RUNS:-1000} .venv/bin/pytest -q -x python/tests/test_identities.py tests/device/test_drawn_runs.py ||
         { echo "failed: repeat it with IDENTITIES_SEED= and the seed that the message says" >&2; exit 1; }
 done
 echo "$round rounds passed"

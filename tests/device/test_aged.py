@@ -42,7 +42,7 @@ def test_a_drive_aged_in_the_simulator_is_served_and_goes_on_where_it_was(
     assert simulate(layer, 2)["movement"] != ours["movement"], "the state matters"
 
 
-@pytest.mark.parametrize("array", ["raid5,disks=3", "dvs,disks=3", "striped,disks=2 / mirror"])
+@pytest.mark.parametrize("array", ["raid5,disks=3", "raid4s,disks=3", "dvs,disks=3", "striped,disks=2 / mirror"])
 def test_an_array_aged_in_the_simulator_is_served_and_goes_on_where_it_was(
     make: Make, tmp_path: Path, array: str
 ) -> None:

@@ -148,7 +148,6 @@ pub struct Arrayed {
     ledger: Option<Arc<Ledger>>,
     events: Arc<Events>,
     members: Members,
-    layer: String,
     survives_cut: bool,
     discards: bool,
     blocks: u64,
@@ -168,7 +167,6 @@ impl Arrayed {
     ) -> Result<Self> {
         let ssds = (0..).zip(ssds).map(|(i, ssd)| members.ssd(i, ssd, found.formed));
         let (ssds, on_ssds): (Vec<_>, Vec<_>) = ssds.collect::<Result<_>>()?;
-        let layer = disks.last().map(|disk| disk.drive.built.resolved.clone()).unwrap_or_default();
         let (survives_cut, discards) = (members.survive_cut(&disks), members.discard(&disks));
         let missing = (0..).zip(&disks).filter(|(_, disk)| disk.fresh && found.formed);
         let missing: Vec<_> = missing.map(|(i, _)| MemberId(i)).collect();
@@ -189,7 +187,7 @@ impl Arrayed {
         let bytes = MemberBytes::new((on_disks, on_ssds), ledger.clone(), events.clone(), chosen);
         let mut state = LockedArray { event_loop, bytes, timed: members.timed(), before: Counts::default() };
         state.recover(&found, missing)?;
-        Ok(Self { table: Table::new(state), ledger, events, members, layer, survives_cut, discards, blocks })
+        Ok(Self { table: Table::new(state), ledger, events, members, survives_cut, discards, blocks })
     }
 
     /// How many disks it has.

@@ -21,6 +21,8 @@ pub(crate) struct Members {
     pub chosen: Chosen,
     /// Each of them, as a run takes it.
     pub drive: String,
+    /// The layer that was asked for: some arrays want one of their drives conventional.
+    pub layer: String,
     /// The medium of each.
     medium: Option<Blocks>,
     boot: u64,
@@ -30,15 +32,27 @@ pub(crate) struct Members {
 }
 
 impl Members {
-    /// Disks with this text and so much medium each.
+    /// Disks like `first`, the text of which is `drive`.
     pub(crate) fn new(
         config: &Config,
         chosen: Chosen,
-        (drive, medium): (String, Option<Blocks>),
+        (drive, first): (String, &Assembled),
         host: Machine,
     ) -> Self {
         let Machine { boot, between } = host;
-        Self { config: config.clone(), chosen, drive, medium, boot, between, by_step: config.by_step() }
+        let layer = first.built.resolved.clone();
+        // What a drive is shortened to counts as its size, which may be less than the blocks that it has.
+        let medium = Some(first.built.drive.counted_blocks());
+        Self {
+            config: config.clone(),
+            chosen,
+            drive,
+            layer,
+            medium,
+            boot,
+            between,
+            by_step: config.by_step(),
+        }
     }
 
     /// Whether requests take the model's time.

@@ -118,8 +118,6 @@ fn array_of(config: &Config, chosen: Chosen, host: Machine, events: &Arc<Events>
     };
     let of_array = |drive: &Assembled| Ok(build(drive)?.array.host_blocks().0);
     let first = drive(config, disks as u64, &of_array)?;
-    // What a drive is shortened to counts as its size, which may be less than the blocks that it has.
-    let medium = Some(first.built.drive.counted_blocks());
     let built = build(&first)?;
     let identity = format!("{};{}", chosen.resolved, first.built.resolved);
     let about = |id| Header {
@@ -132,7 +130,7 @@ fn array_of(config: &Config, chosen: Chosen, host: Machine, events: &Arc<Events>
     let boot = host.boot;
     let drive =
         if config.size.or(config.host_size).is_some() { shortened(&first) } else { first.drive.clone() };
-    let members = Members::new(config, chosen.clone(), (drive, medium), host);
+    let members = Members::new(config, chosen.clone(), (drive, &first), host);
     let (ledger, mut found) = match &config.store {
         StoreKind::Directory(dir) => {
             let at = match StoreDir::exists(dir) {

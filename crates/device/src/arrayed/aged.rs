@@ -30,9 +30,8 @@ pub(crate) fn begin(
     let state = ArrayState::decode(&file).map_err(bad)?;
     state.expect(&members.chosen.identity()).map_err(bad)?;
     for (disk, own) in disks.iter_mut().zip(&state.members) {
-        let built = &disk.drive.built;
-        let blocks = built.drive.geometry().blocks().0;
-        own.expect(&members.drive, &built.resolved, members.metadata(), blocks).map_err(bad)?;
+        let blocks = disk.drive.built.drive.geometry().blocks().0;
+        own.expect(&members.drive, &members.layer, members.metadata(), blocks).map_err(bad)?;
         disk.begin(own, &[])?;
     }
     if found.records.is_empty() {
@@ -74,7 +73,7 @@ impl Arrayed {
         let array = SavedState { layer: self.members.chosen.identity(), written, ..SavedState::default() };
         let of_disk = SavedState {
             drive: self.members.drive.clone(),
-            layer: self.layer.clone(),
+            layer: self.members.layer.clone(),
             metadata: self.members.metadata().to_owned(),
             ..SavedState::default()
         };

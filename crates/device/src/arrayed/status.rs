@@ -45,7 +45,7 @@ impl Arrayed {
     /// What it is.
     pub(super) fn stats(&self) -> Value {
         let array = &self.members.chosen;
-        json!({"drive": self.members.drive, "layer": self.layer, "array": array.resolved, "keeps_data": true, "survives_cut": self.survives_cut,
+        json!({"drive": self.members.drive, "layer": self.members.layer, "array": array.resolved, "keeps_data": true, "survives_cut": self.survives_cut,
                "discards": self.discards, "losses": array.capabilities().losses, "disks": self.health()})
     }
 

@@ -74,6 +74,11 @@ impl Checked {
         Self { device, plain, random: Rng::new(seed) }
     }
 
+    /// This seed says what is asked from now on.
+    pub(crate) fn seeded(&mut self, seed: u64) {
+        self.random = Rng::new(seed);
+    }
+
     /// The server is killed, and another one starts.
     pub(crate) fn again(self, config: Config) -> Self {
         let Self { device, plain, random } = self;

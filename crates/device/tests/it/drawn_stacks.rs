@@ -196,11 +196,17 @@ pub(crate) fn end(device: &Device, drawn: &DrawnArray, stack: &str, rng: &mut Rn
     }
 }
 
-/// Lives of an array.
+/// Lives of a new array.
 fn drives_die(drawn: &DrawnArray, stack: &str, rng: &mut Rng) {
     let dir = scratch();
-    let own = || power::config(stack, StoreKind::Directory(dir.path().join("store")));
-    let mut checked = Checked::of(Device::open(own()).unwrap(), rng.bits());
+    let own = power::config(stack, StoreKind::Directory(dir.path().join("store")));
+    let checked = Checked::of(Device::open(own).unwrap(), rng.bits());
+    die(checked, drawn, (stack, dir.path()), rng);
+}
+
+/// Lives of an array with its store in `dir`.
+pub(crate) fn die(mut checked: Checked, drawn: &DrawnArray, (stack, dir): (&str, &Path), rng: &mut Rng) {
+    let own = || power::config(stack, StoreKind::Directory(dir.join("store")));
     let again = |mut checked: Checked, rng: &mut Rng| {
         checked.write(rng.below(60));
         if rng.one_in(3) {

@@ -10,6 +10,7 @@ mod checkpoint;
 mod counting;
 mod drawn_clients;
 mod drawn_stacks;
+mod drawn_states;
 mod durable;
 mod every_cut;
 mod exactness;

@@ -107,6 +107,7 @@ const ARRAYS: &[&str] = &[
     "raid5,disks=3",
     "raid6,disks=4,ssd_write=1MiB,ssd_read=1MiB",
     "dvs,disks=3",
+    "raid4s,disks=3",
     "raid5,disks=3 / mirror",
 ];
 
