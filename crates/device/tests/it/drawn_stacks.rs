@@ -185,10 +185,12 @@ pub(crate) fn shuffled(drawn: &DrawnArray, rng: &mut Rng) -> Vec<u64> {
 
 /// Before a server ends: at times in order, and else killed, where that loses nothing that was flushed. With what is in drives' buffers a
 /// kill loses parts of rows that are on their way from the SSD; with a drive that is dead then, or dies before parity is made good, only
-/// a journal or a log keeps what is beside them.
+/// a journal or a log keeps what is beside them. A group of `dvs` that is being collected without a journal is lost (docs/device.md), and
+/// what leaves an SSD collects at any time.
 pub(crate) fn end(device: &Device, drawn: &DrawnArray, stack: &str, rng: &mut Rng) {
     let buffered = power::is_buffered(stack);
-    let kept = !buffered || drawn.losses() == 0 || drawn.survives_cut_and_loss();
+    let collects = !drawn.survives_cut() && drawn.text.contains("ssd_write");
+    let kept = !collects && (!buffered || drawn.losses() == 0 || drawn.survives_cut_and_loss());
     if rng.one_in(3) || !kept {
         device.close().unwrap();
     } else if buffered {

@@ -20,8 +20,8 @@ const LEFT_OUT: &[&str] = &[
     "frequent",
     "recent",
     "tables=zone",
-    // Whose turn it is to be read, how full logs are with what is void, which zones are open, at which angle heads are.
-    "reads=turns",
+    // Which copy was read last, how full logs are with what is void, which zones are open, at which angle heads are.
+    "mirror",
     "parity=log",
     "in media",
     "dm-zoned",
