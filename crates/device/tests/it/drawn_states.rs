@@ -9,6 +9,7 @@ use smrlab_device::config::StoreKind;
 use smrlab_device::{Config, Device};
 use smrlab_drive::SavedState;
 use smrlab_testkit::{DrawnArray, Rng, cases, drawn, layers, random};
+use std::collections::BTreeSet;
 use std::path::Path;
 
 /// What has something that is in no state, as docs/arrays.md and docs/device.md say.
@@ -57,27 +58,23 @@ fn state(device: &Device, dir: &Path) -> ArrayState {
     ArrayState { members: vec![SavedState::decode(&bytes).unwrap()], ..ArrayState::default() }
 }
 
-/// Both hold the same, in any order; what differs is shown.
+/// What is in a state, in any order, as text.
+fn contents(state: &ArrayState) -> BTreeSet<String> {
+    let own = state.records();
+    let own = own.iter().map(|r| format!("the array's {} {:?}", r.tag, r.words));
+    let members = (0..).zip(&state.members).flat_map(|(i, SavedState { head, written, records, .. })| {
+        let own = records.iter().map(move |r| format!("{i}: {} {:?}", r.tag, r.words));
+        own.chain([format!("{i}: at {head}, {written:?}")])
+    });
+    own.chain(members).chain([format!("{:?}", state.array.written)]).collect()
+}
+
+/// Both hold the same; what differs is shown.
 fn alike(got: &ArrayState, wanted: &ArrayState, what: &str) {
-    let records = |state: &ArrayState| -> Vec<String> {
-        let own = state.records();
-        let own = own.iter().map(|r| format!("the array's {} {:?}", r.tag, r.words));
-        let rest = (0..).zip(&state.members).flat_map(|(i, member)| {
-            let SavedState { head, written, records, .. } = member;
-            let own = records.iter().map(move |r| format!("{i}: {} {:?}", r.tag, r.words));
-            own.chain([format!("{i}: {head}, {written:?}")])
-        });
-        own.chain(rest).chain([format!("{:?}", state.array.written)]).collect()
-    };
-    let (got, wanted) = (records(got), records(wanted));
-    let only = |of: &[String], other: &[String]| -> Vec<String> {
-        of.iter().filter(|r| !other.contains(r)).cloned().collect()
-    };
-    let (more, less) = (only(&got, &wanted), only(&wanted, &got));
-    assert!(
-        got.len() == wanted.len() && more.is_empty() && less.is_empty(),
-        "{what}: {more:#?} and not {less:#?}"
-    );
+    let (got, wanted) = (contents(got), contents(wanted));
+    let (more, less): (Vec<_>, Vec<_>) =
+        (got.difference(&wanted).collect(), wanted.difference(&got).collect());
+    assert!(more.is_empty() && less.is_empty(), "{what}: {more:#?} and not {less:#?}");
 }
 
 /// A stack at work, and another one that begins with its state; both then do the same. Answers that other one.
