@@ -78,3 +78,10 @@ def test_prose_is_set_anew_and_lists_and_tables_stay_what_they_are(monkeypatch: 
         "",
         "    smrlab run --layer log # kept",
     ]
+
+
+def test_prose_is_no_wider_than_can_be_read() -> None:
+    """Where stdout is no terminal tables have 200 columns."""
+    assert plain.width() == 200
+    lines = plain.prose("nine letters " * 40).splitlines()
+    assert plain.LONGEST - len("letters") <= len(lines[0]) <= plain.LONGEST

@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from threading import Thread
 from types import SimpleNamespace
@@ -488,3 +489,22 @@ def test_commands_that_start_or_remove_a_device_wait_for_each_other(
 
     meanwhile(device.remove, anew)
     assert (said.pop(), device.path.exists()) == ("there is no device 'd' any more", True)
+
+
+def test_a_mount_that_is_gone_is_not_one_of_the_device(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is noted until somebody undoes it, and the machine may have been started anew meanwhile."""
+    assert mounts.noted(tmp_path) == []
+    (tmp_path / mounts.NOTE).write_text(json.dumps(["/m/there", "/m/gone"]))
+    monkeypatch.setattr(mounts, "is_mount", lambda at: at == Path("/m/there"))
+    assert mounts.noted(tmp_path) == [Path("/m/there")]
+
+
+@pytest.mark.parametrize("block", [512, 4096])
+def test_a_loop_device_has_the_blocks_of_its_device(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    def losetup(command: list[str], **_: object) -> SimpleNamespace:
+        asked = dict(pairwise(command))
+        assert asked["--sector-size"] == str(block)
+        return SimpleNamespace(returncode=0, stdout="/dev/loop7\n")
+
+    monkeypatch.setattr("smrlab.mounts.subprocess.run", losetup)
+    assert mounts.add_loop(Path("/m/disk"), block) == "/dev/loop7"

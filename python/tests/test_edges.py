@@ -18,6 +18,7 @@ from commands import Invoke
 from smrlab import (
     Trace,
     errors,
+    files,
     outdir,
     payload,
     results,
@@ -279,3 +280,12 @@ def test_names_that_are_no_text_are_refused(smrlab: Invoke, tmp_path: Path) -> N
     ):
         ended = smrlab("trace", "info", given)
         assert (ended.status, ended.err) == (2, f"smrlab: {tmp_path}/{said}\n")
+
+
+def test_a_text_of_the_longest_length_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "LONGEST", 4)
+    (tmp_path / "text").write_text("four")
+    assert files.read_text(tmp_path / "text") == "four"
+    (tmp_path / "text").write_text("fives")
+    with pytest.raises(OSError, match="longer than"):
+        files.read_text(tmp_path / "text")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -18,7 +19,7 @@ from smrlab import (
     _core,
 )
 from smrlab.errors import InputError, Interrupted, MissingError
-from smrlab.executors import Failed, Piece
+from smrlab.executors import Failed, Piece, memory
 from smrlab.executors.contract import Running
 from smrlab.executors.local import LocalPool
 from smrlab.executors.memory import Room
@@ -475,3 +476,28 @@ def test_a_page_leaves_out_claims_that_nobody_asked_for(tmp_path: Path) -> None:
     text = page.write_page(found, tmp_path).read_text()
     assert ("claim0" in text, "claim1" in text, "the trace x is not there" in text) == (False, True, True)
     assert "<code>smrlab paper run p --quick</code>" in text
+
+
+def test_runs_share_what_the_machine_or_its_control_group_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whichever is less; a group without a limit says `max`."""
+    monkeypatch.setattr(memory, "Path", lambda _, name: tmp_path / name)
+    machine = memory.installed()
+    assert machine == os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    limit = tmp_path / "memory.max"
+    for text, bytes_ in (("max\n", machine), ("1000\n", 1000), (f"{1 << 62}\n", machine)):
+        limit.write_text(text)
+        assert memory.installed() == bytes_
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("s3://bucket/a.csv", ("s3://bucket/a.csv", "")),
+        ("s3://bucket/a.csv:spc", ("s3://bucket/a.csv", ":spc")),
+        ("s3://bucket/12:30/a.csv", ("s3://bucket/12:30/a.csv", "")),
+        ("s3://bucket/at:noon/a.csv", ("s3://bucket/at:noon/a.csv", "")),
+        ("http://host:9000", ("http://host:9000", "")),
+    ],
+)
+def test_a_colon_in_a_url_is_part_of_it_unless_a_format_follows(text: str, found: tuple[str, str]) -> None:
+    assert list(identity.parts(text)) == [found]

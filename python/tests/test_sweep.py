@@ -17,7 +17,7 @@ import pytest
 import smrlab
 from smrlab import InputError, _core, sweeps
 from smrlab.executors.local import LocalPool
-from smrlab.sweeps import identity
+from smrlab.sweeps import identity, samples
 from smrlab.sweeps.identity import Digests, address
 from smrlab.sweeps.quantity import quantity
 from smrlab.sweeps.table import plot
@@ -276,3 +276,27 @@ def test_a_parameter_with_commas_in_brackets_is_one() -> None:
     assert sweeps.grid.with_parameter(item, "band", 8) == "static,order=124R(3,5),band=8"
     assert sweeps.grid.with_parameter(item, "order", "14R(23)") == "static,band=4,order=14R(23)"
     assert sweeps.grid.with_parameter(item, "cache", True) == f"{item},cache=on"
+
+
+@pytest.mark.parametrize("value", [math.inf, -math.inf, math.nan])
+def test_what_no_specification_can_hold_is_refused(value: float) -> None:
+    """TOML has these numbers; JSON, which runs are described in, has not."""
+    with pytest.raises(InputError, match=r"scale_time: .* is not accepted"):
+        expand(list=[{"scale_time": value}])
+
+
+def test_a_study_has_as_many_points_as_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(samples, "MOST", 4)
+    assert len(expand(grid={"layer.band": [2, 4]}, seeds=2)) == 4
+    with pytest.raises(InputError, match=r"5 points are more than a study can hold \(4\)"):
+        expand(seeds=5)
+
+
+def test_a_torn_table_is_made_again(tmp_path: Path) -> None:
+    """Its runs are there, and are not done again."""
+    points = expand(seeds=3)
+    run(points, tmp_path)
+    table = sweeps.results_table(tmp_path)
+    (tmp_path / "results.parquet").write_bytes(b"PAR1 and no more")
+    assert run(points, tmp_path).reused == 3
+    assert sweeps.results_table(tmp_path).equals(table)
