@@ -41,7 +41,7 @@ def fits(stack: str) -> bool:
     An SSD is emptied in the time between them, and where a block floats to hangs on the angle of the head.
     """
     above, _, layer = stack.rpartition(" / ")
-    befalls = ("fail=", "timeout=", "ssd", "floating", "urswrz=off", "dedicated")
+    befalls = ("fail=", "timeout=", "ssd", "floating", "dedicated")
     shows_zones = not above and layer.startswith("zoned")
     return not (shows_zones or works_when_idle(stack) or any(word in stack for word in befalls)) and keeps_data(stack)
 

@@ -113,10 +113,11 @@ impl Chosen {
         let each = below.disks as usize;
         let (sizes, zones): (_, Arc<[Vec<Zone>]>) = (context.disks().to_vec(), context.all_zones().into());
         let (chosen, seed, all_zones) = (below.clone(), context.seed, Arc::clone(&zones));
+        let limits = context.limits();
         let make = move |member: usize| {
             let own = member * each..(member + 1) * each;
             let context = ArrayContext::new(&sizes[own.clone()]).zoned(zones.get(own).unwrap_or_default());
-            chosen.build(&context.seeded(seed.wrapping_add((member * each) as u64)))
+            chosen.build(&context.limited(limits).seeded(seed.wrapping_add((member * each) as u64)))
         };
         let built: Vec<BuiltArray> = (0..self.members as usize).map(&make).collect::<Result<_, _>>()?;
         if built.iter().any(|member| member.array.spaces() > 1) {
@@ -179,6 +180,11 @@ impl Chosen {
             Takes::Zones if !context.has_zones() => format!(
                 "{name}: the drive below it shows no zones: put the layer zoned there, as in '{name} / zoned'"
             ),
+            _ if self.entry.reads_unwritten && context.limits().is_some_and(|l| !l.unrestricted_reads) => {
+                format!(
+                    "{name}: reads above write pointers, which the drive below it refuses: leave urswrz=off out"
+                )
+            }
             Takes::Drives if context.must_write_in_order() && !self.is_single() => format!(
                 "{name}: its drives are host-managed and refuse what is out of order: put dm-zoned or zone-log between, one for each drive, or take full-stripe"
             ),

@@ -5,7 +5,7 @@
 
 use crate::{Array, Capabilities, cache};
 use smrlab_units::spec::{Kind, Param, SpecError, Values};
-use smrlab_units::{Blocks, Zone, ZoneKind};
+use smrlab_units::{Blocks, Zone, ZoneKind, ZoneLimits};
 
 /// Most drives of an array: members have 32-bit numbers, and streams 16.
 pub const MOST_DISKS: u64 = 65_535;
@@ -41,6 +41,7 @@ pub const COMMON: &[Param] = &[
 pub struct ArrayContext<'a> {
     disks: &'a [Blocks],
     zones: &'a [Vec<Zone>],
+    limits: Option<ZoneLimits>,
     /// Seed of whatever an array draws.
     pub seed: u64,
 }
@@ -48,13 +49,24 @@ pub struct ArrayContext<'a> {
 impl<'a> ArrayContext<'a> {
     /// For disks of these sizes.
     pub fn new(disks: &'a [Blocks]) -> Self {
-        Self { disks, zones: &[], seed: 1 }
+        Self { disks, zones: &[], limits: None, seed: 1 }
     }
 
     /// The same with what each of the disks reports of its zones.
     #[must_use]
     pub fn zoned(self, zones: &'a [Vec<Zone>]) -> Self {
         Self { zones, ..self }
+    }
+
+    /// The same of disks with these limits.
+    #[must_use]
+    pub fn limited(self, limits: Option<ZoneLimits>) -> Self {
+        Self { limits, ..self }
+    }
+
+    /// The limits of its disks.
+    pub(crate) fn limits(&self) -> Option<ZoneLimits> {
+        self.limits
     }
 
     /// What a disk reports of its zones; nothing where it has none.
@@ -144,6 +156,8 @@ pub struct ArrayEntry {
     pub capabilities: Capabilities,
     /// Which drives it can be made of.
     pub takes: Takes,
+    /// It reads blocks that it never wrote.
+    pub reads_unwritten: bool,
     /// The disk that is conventional, whatever layer the others have.
     pub conventional: fn(&Values) -> Option<u32>,
     /// Builds it from checked values.
@@ -161,6 +175,7 @@ impl ArrayEntry {
             params: &[],
             capabilities: Capabilities { losses: 0, survives_cut: true, discards: true },
             takes: Takes::Drives,
+            reads_unwritten: false,
             conventional: |_| None,
             build,
         }

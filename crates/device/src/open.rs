@@ -114,7 +114,8 @@ fn array_of(config: &Config, chosen: Chosen, host: Machine, events: &Arc<Events>
         let zones_of = |disk| if chosen.is_conventional(disk) { Vec::new() } else { zones_of(layer) };
         let zones: Vec<_> = (0..chosen.disks).map(zones_of).collect();
         let sizes = vec![layer.host_blocks(); disks];
-        chosen.build(&ArrayContext::new(&sizes).zoned(&zones).seeded(config.seed)).map_err(wrong)
+        let context = ArrayContext::new(&sizes).zoned(&zones).limited(layer.facts().zones);
+        chosen.build(&context.seeded(config.seed)).map_err(wrong)
     };
     let of_array = |drive: &Assembled| Ok(build(drive)?.array.host_blocks().0);
     let first = drive(config, disks as u64, &of_array)?;

@@ -146,7 +146,8 @@ fn assemble_array(
     let all = || std::iter::once(first).chain(&others).take(chosen.disks as usize);
     let sizes: Vec<Blocks> = all().map(|d| d.built.layer.host_blocks()).collect();
     let zones: Vec<_> = all().map(|d| zones_of(&*d.built.layer)).collect();
-    let context = ArrayContext::new(&sizes).zoned(&zones).seeded(wanted.seed);
+    let limits = first.built.layer.facts().zones;
+    let context = ArrayContext::new(&sizes).zoned(&zones).limited(limits).seeded(wanted.seed);
     let built = faults.keep("array", chosen.build(&context))?;
     Some(ArrayRun { chosen, built, others })
 }

@@ -5,7 +5,7 @@ mod flushes;
 use crate::plan::Outcome;
 use crate::{Array, ArrayContext, Health, MemberId, MemberPlan, Phase, Records, Stop, Ticket, Work, parse};
 use smrlab_stl::{Cause, HostRequest, Refusal};
-use smrlab_units::{Blocks, HostOp, Lba, Zone, ZoneCondition, ZoneKind};
+use smrlab_units::{Blocks, HostOp, Lba, Zone, ZoneCondition, ZoneKind, ZoneLimits};
 
 /// An array of drives of so many blocks, and whether it asks for as many.
 fn array(text: &str, sizes: &[u64]) -> Box<dyn Array> {
@@ -381,6 +381,32 @@ fn arrays_of_host_managed_drives_are_those_that_write_in_order() {
         let built = chosen.build(&ArrayContext::new(&sizes).zoned(&zones)).map(drop);
         let said = built.as_ref().err().map(ToString::to_string).unwrap_or_default();
         assert_eq!((built.is_ok(), said.contains("host-managed")), (fits, !fits), "{text}: {said}");
+    }
+}
+
+/// Who reads what it never wrote wants drives that answer such reads, below other arrays as well.
+#[test]
+fn drives_that_refuse_reads_above_write_pointers_fit_who_asks_for_none() {
+    for text in [
+        "zone-log",
+        "raid5,disks=3,chunk=8blk / zone-log",
+        "full-stripe,disks=3,chunk=8blk,batch=5",
+        "dm-zoned,reserved=1",
+    ] {
+        let chosen = parse(text).unwrap();
+        let sizes = vec![Blocks(60 * 64); chosen.disks as usize];
+        let zones = vec![zones(); chosen.disks as usize];
+        let built = |unrestricted_reads| {
+            let limits = ZoneLimits { unrestricted_reads, most_open: None, pitch: None, preferred: None };
+            let context = ArrayContext::new(&sizes).zoned(&zones).limited(Some(limits));
+            chosen.build(&context).map(drop).map_err(|e| e.to_string())
+        };
+        assert_eq!(built(true), Ok(()), "{text}");
+        let fits = !text.contains("zone-log");
+        assert!(
+            built(false).map_or_else(|e| !fits && e.contains("leave urswrz=off out"), |()| fits),
+            "{text}"
+        );
     }
 }
 

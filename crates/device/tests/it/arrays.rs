@@ -224,6 +224,11 @@ fn what_cannot_be_served_says_why() {
         assert!(said.contains("device fail NAME --disk N") && said.contains("device replace NAME"), "{said}");
     }
     assert!(said(&|c| c.host_size = Some(1 << 60)).contains("of this drive offers the host"));
+    let restricted = |c: &mut Config| {
+        c.array = Some("zone-log".into());
+        c.layer = "zoned,zone=8KiB,urswrz=off".into();
+    };
+    assert!(said(&restricted).contains("leave urswrz=off out"), "{}", said(&restricted));
     // The conventional drive of raid4s is one below a member, too.
     let zoned = |c: &mut Config| {
         c.array = Some("raid4s,disks=3,chunk=8blk / zone-log".into());

@@ -22,7 +22,7 @@ to an open zone of its own. All zones are used, conventional ones as if they had
 
 Writes are done one after the other, with the cleaning that they cause; reads wait for them. Units that are written in part are completed by a read. \
 The map is kept at no cost. What was acknowledged survives a power cut: a write that was cut leaves the write pointer \
-behind what the map knows, and these units count as dead. The drive's reads above a write pointer must be allowed (`urswrz=on`).",
+behind what the map knows, and these units count as dead. A drive that refuses reads above a write pointer (`urswrz=off`) is refused: what was never written is read there.",
     params: &[
         Param::new("policy", Kind::Choice(&["greedy", "cost-benefit"]), "greedy")
             .doc("which zone is cleaned"),
@@ -35,6 +35,7 @@ behind what the map knows, and these units count as dead. The drive's reads abov
                   units needs"),
     ],
     takes: Takes::Zones,
+    reads_unwritten: true,
     ..ArrayEntry::new(build)
 };
 
