@@ -9,6 +9,7 @@ mod entry;
 mod places;
 mod statistics;
 mod table;
+mod zones;
 
 pub use aware_entry::ENTRY as ENTRY_HOST_AWARE;
 pub use entry::ENTRY;
@@ -21,6 +22,7 @@ use places::Places;
 use smrlab_units::{Blocks, Dir, HostOp, Lba, Pba, SimTime, Zone, ZoneAction, ZoneCondition, ZoneLimits};
 use std::ops::Range;
 use table::{Table, ZoneState, at_rest};
+use zones::Zones;
 
 /// `words` = zone, written blocks, condition.
 const STATE: u32 = 0x5a01;
@@ -28,11 +30,7 @@ const STATE: u32 = 0x5a01;
 /// See the entry's page.
 struct Zoned {
     places: Places,
-    /// The zones as the requests leave them that were submitted.
-    table: Table,
-    /// Behind a queue that reorders: the zones as all requests leave them that were admitted. It alone knows limits of open zones, because it
-    /// alone sees requests in the order in which they come.
-    admitted: Option<Table>,
+    zones: Zones,
     limits: ZoneLimits,
     /// Zones were reset, which is perhaps not durable: what they held may not be written over before it is.
     reset: bool,
@@ -52,17 +50,12 @@ fn condition(number: u64) -> ZoneCondition {
 
 impl Zoned {
     fn new(places: Places, table: Table, limits: ZoneLimits) -> Self {
-        Self { places, table, admitted: None, limits, reset: false, resets: 0 }
-    }
-
-    /// The zones as the host knows them.
-    fn known(&self) -> &Table {
-        self.admitted.as_ref().unwrap_or(&self.table)
+        Self { places, zones: Zones::new(table), limits, reset: false, resets: 0 }
     }
 
     /// The blocks of all zones of which `range` has a block, with the gaps behind them.
     fn zones_around(&self, range: &Range<u64>) -> Range<u64> {
-        let shape = &self.table.shape;
+        let shape = &self.zones.done.shape;
         shape.slot(shape.zone_of(range.start)).start..shape.slot(shape.zone_of(range.end - 1)).end
     }
 
@@ -97,8 +90,8 @@ impl Zoned {
     fn by_zone(&self, range: Range<u64>, mut each: impl FnMut(u64, u64, u64)) {
         let mut at = range.start;
         while at < range.end {
-            let zone = self.table.shape.zone_of(at);
-            let end = self.table.shape.slot(zone).end.min(range.end);
+            let zone = self.zones.done.shape.zone_of(at);
+            let end = self.zones.done.shape.slot(zone).end.min(range.end);
             each(zone, at, end - at);
             at = end;
         }
@@ -106,7 +99,7 @@ impl Zoned {
 
     fn read(&self, lba: Lba, blocks: Blocks, plan: &mut Plan) {
         self.by_zone(lba.span(blocks), |zone, first, blocks| {
-            let held = self.table.readable(zone).saturating_sub(first).min(blocks);
+            let held = self.zones.done.readable(zone).saturating_sub(first).min(blocks);
             let mut at = first;
             while at < first + held {
                 let (pba, n) = self.places.place(at, first + held - at);
@@ -120,7 +113,7 @@ impl Zoned {
     }
 
     fn write(&mut self, lba: Lba, blocks: Blocks, plan: &mut Plan) {
-        if let Err((why, at)) = self.table.may_write(lba, blocks) {
+        if let Err((why, at)) = self.zones.done.may_write(lba, blocks) {
             return plan.refuse(why, at);
         }
         if self.reset {
@@ -133,15 +126,15 @@ impl Zoned {
             plan.write(Cause::Host, pba, Blocks(n), Endpoint::Host(Blocks(done)));
             done += n;
         }
-        if let Some(zone) = self.table.wrote(lba, blocks)
-            && let Some(state) = self.table.state(zone)
+        if let Some(zone) = self.zones.done.wrote(lba, blocks)
+            && let Some(state) = self.zones.done.state(zone)
         {
             plan.record(record(zone, state));
         }
     }
 
     fn append(&mut self, lba: Lba, blocks: Blocks, plan: &mut Plan) {
-        let at = match Self::append_at(&self.table, lba) {
+        let at = match Self::append_at(&self.zones.done, lba) {
             Ok(at) => at,
             Err((why, at)) => return plan.refuse(why, at),
         };
@@ -153,14 +146,15 @@ impl Zoned {
 
     fn act(&mut self, action: ZoneAction, r: &HostRequest, plan: &mut Plan) {
         let mut changed = Vec::new();
-        if let Err((why, at)) = self.table.act(action, r, &mut |zone, state| changed.push((zone, state))) {
+        if let Err((why, at)) = self.zones.done.act(action, r, &mut |zone, state| changed.push((zone, state)))
+        {
             return plan.refuse(why, at);
         }
         for (zone, state) in changed {
             if action == ZoneAction::Reset {
                 self.reset = true;
                 self.resets += 1;
-                plan.reset_zone(self.table.shape.span(zone));
+                plan.reset_zone(self.zones.done.shape.span(zone));
             }
             plan.record(record(zone, state));
         }
@@ -169,12 +163,12 @@ impl Zoned {
 
 impl TranslationLayer for Zoned {
     fn host_blocks(&self) -> Blocks {
-        Blocks(self.table.shape.blocks)
+        Blocks(self.zones.done.shape.blocks)
     }
 
     fn submit(&mut self, _: SimTime, r: &HostRequest, plan: &mut Plan) {
         match r.op {
-            HostOp::Read => match self.table.may_read(r.lba, r.blocks, self.limits.unrestricted_reads) {
+            HostOp::Read => match self.zones.done.may_read(r.lba, r.blocks, self.limits.unrestricted_reads) {
                 Ok(()) => self.read(r.lba, r.blocks, plan),
                 Err((why, at)) => plan.refuse(why, at),
             },
@@ -184,12 +178,12 @@ impl TranslationLayer for Zoned {
             HostOp::Flush | HostOp::Discard => {}
         }
         if let Some(why) = plan.refusal() {
-            self.table.refused(r.op, why);
+            self.zones.done.refused(r.op, why);
         }
     }
 
     fn locate(&self, r: &HostRequest) -> Option<(Pba, Dir)> {
-        let table = &self.table;
+        let table = &self.zones.done;
         let place = |lba: Lba| self.places.place(lba.0, r.blocks.0).0;
         match r.op {
             HostOp::Read => {
@@ -209,7 +203,7 @@ impl TranslationLayer for Zoned {
     }
 
     fn admit(&mut self, r: &HostRequest) -> Result<Range<u64>, (Refusal, Lba)> {
-        let table = self.admitted.get_or_insert_with(|| self.table.hand_over_limits());
+        let table = self.zones.admitting();
         let changes = Self::judge(table, r, self.limits.unrestricted_reads);
         let changes = changes.inspect_err(|(why, _)| table.refused(r.op, *why))?;
         let span = r.span();
@@ -220,9 +214,7 @@ impl TranslationLayer for Zoned {
     }
 
     fn power_lost(&mut self) {
-        if let Some(admitted) = self.admitted.take() {
-            self.table.take_back_limits(&admitted);
-        }
+        self.zones.power_lost();
     }
 
     fn durable(&mut self) {
@@ -232,20 +224,20 @@ impl TranslationLayer for Zoned {
     fn recover(&mut self, records: &Records, _: &mut Plan) {
         for r in records.changes::<Record>().filter(|r| r.tag == STATE) {
             let [zone, written, number] = r.words;
-            if self.table.state(zone).is_some() {
-                self.table.restore(zone, ZoneState { condition: condition(number), written });
+            if self.zones.done.state(zone).is_some() {
+                self.zones.done.restore(zone, ZoneState { condition: condition(number), written });
             }
         }
-        self.table.count_anew();
+        self.zones.done.count_anew();
     }
 
     fn checkpoint(&self, out: &mut dyn Sink) {
-        self.table.used().for_each(|(zone, state)| out.add(&record(zone, state)));
+        self.zones.done.used().for_each(|(zone, state)| out.add(&record(zone, state)));
     }
 
     fn allocated(&self, lba: Lba, blocks: Blocks, out: &mut dyn FnMut(Range<u64>)) {
         self.by_zone(lba.span(blocks), |zone, first, blocks| {
-            let end = self.known().readable(zone).min(first + blocks);
+            let end = self.zones.known().readable(zone).min(first + blocks);
             if end > first {
                 out(first..end);
             }
@@ -253,41 +245,31 @@ impl TranslationLayer for Zoned {
     }
 
     fn zones(&self, from: Lba, out: &mut dyn FnMut(&Zone) -> bool) {
-        self.known().report(from, out);
+        self.zones.known().report(from, out);
     }
 
     fn readable(&self, lba: Lba, blocks: Blocks) -> Result<(), (Refusal, Lba)> {
-        self.known().may_read(lba, blocks, self.limits.unrestricted_reads)
+        self.zones.known().may_read(lba, blocks, self.limits.unrestricted_reads)
     }
 
     fn fail_zone(&mut self, zone: Lba, condition: ZoneCondition, plan: &mut Plan) -> bool {
-        let zone = self.table.shape.zone_of(zone.0);
-        let failed = self.table.fail(zone, condition);
-        self.admitted.iter_mut().for_each(|t| _ = t.fail(zone, condition));
-        if let Some(state) = self.table.state(zone) {
-            plan.record(record(zone, state));
-        }
-        failed
+        self.zones.fail(zone, condition, plan)
     }
 
     fn facts(&self) -> Facts<'_> {
-        let known = self.known();
+        let known = self.zones.known();
         let (zone_counts, zone_statistics) = (Some(known.counts()), Some(known.statistics));
         let (bands, zones) = (Some(&self.places.bands), Some(self.limits));
         Facts { bands, zones, zone_counts, zone_statistics, ..Facts::default() }
     }
 
     fn map_bytes(&self) -> u64 {
-        self.table.bytes() + self.admitted.as_ref().map_or(0, Table::bytes) + self.places.bytes()
+        self.zones.bytes() + self.places.bytes()
     }
 
     fn counters(&self, out: &mut Counted) {
-        let counts = self.known().counts();
         out.count("zone_resets", self.resets);
-        out.count("zones_closed_for_others", self.known().evicted);
-        out.level("open_zones", counts.open);
-        out.level("free_zones", counts.empty);
-        out.level("used_zones_closed", counts.closed);
-        out.level("used_zones_full", counts.full);
+        out.count("zones_closed_for_others", self.zones.known().evicted);
+        self.zones.levels(out);
     }
 }

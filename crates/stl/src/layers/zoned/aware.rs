@@ -1,6 +1,7 @@
 //! `host-aware`: zones that prefer sequential writes, in front of which the log of a drive-managed drive takes what is out of order.
 
-use super::table::{Table, ZoneState, at_rest};
+use super::table::{Table, ZoneState};
+use super::zones::Zones;
 use super::{STATE, condition, record};
 use crate::layers::persistent_cache::PersistentCache;
 use crate::{Counted, Facts, HostRequest, Plan, Records, Refusal, Sink, StepEnd, TranslationLayer};
@@ -15,11 +16,7 @@ use std::ops::{Range, RangeInclusive};
 pub(super) struct HostAware {
     /// Where data are, and how they come home; its native bands are the zones.
     cache: PersistentCache,
-    /// The zones as the requests leave them that were submitted.
-    table: Table,
-    /// Behind a queue that reorders: the zones as all requests leave them that were admitted, which is what the host knows of them. It alone
-    /// knows limits of open zones.
-    admitted: Option<Table>,
+    zones: Zones,
     limits: ZoneLimits,
     resets: u64,
     /// Zones of which the log holds blocks, as of this many bands that went home.
@@ -29,12 +26,8 @@ pub(super) struct HostAware {
 
 impl HostAware {
     pub(super) fn new(cache: PersistentCache, table: Table, limits: ZoneLimits) -> Self {
-        Self { cache, table, admitted: None, limits, resets: 0, non_sequential: BTreeSet::new(), at_home: 0 }
-    }
-
-    /// The zones as the host knows them.
-    fn known(&self) -> &Table {
-        self.admitted.as_ref().unwrap_or(&self.table)
+        let zones = Zones::new(table);
+        Self { cache, zones, limits, resets: 0, non_sequential: BTreeSet::new(), at_home: 0 }
     }
 
     /// Whether a request may be done.
@@ -62,7 +55,7 @@ impl HostAware {
 
     /// Whether blocks of a zone with a write pointer are out of order.
     fn is_non_sequential(&self, zone: u64) -> bool {
-        self.table.state(zone).is_some() && self.cache.holds(self.table.shape.span(zone))
+        self.zones.done.state(zone).is_some() && self.cache.holds(self.zones.done.shape.span(zone))
     }
 
     /// Forgets zones whose blocks went home or were discarded.
@@ -87,20 +80,21 @@ impl HostAware {
         }
         let zones = self.non_sequential.len() as u32;
         let recommended = self.limits.preferred.map_or(u32::MAX, |p| p.non_sequential);
-        self.table.count_non_sequential(zones, left && zones > recommended);
+        self.zones.done.count_non_sequential(zones, left && zones > recommended);
     }
 
     /// Does something with zones. What a zone held that is reset is discarded: no read brings it, and no cleaning moves it.
     fn act(&mut self, action: ZoneAction, r: &HostRequest, plan: &mut Plan) {
         let mut changed = Vec::new();
-        if let Err((why, at)) = self.table.act(action, r, &mut |zone, state| changed.push((zone, state))) {
-            self.table.refused(r.op, why);
+        if let Err((why, at)) = self.zones.done.act(action, r, &mut |zone, state| changed.push((zone, state)))
+        {
+            self.zones.done.refused(r.op, why);
             return plan.refuse(why, at);
         }
         for (zone, state) in changed {
             plan.record(record(zone, state));
             if action == ZoneAction::Reset {
-                let span = self.table.shape.span(zone);
+                let span = self.zones.done.shape.span(zone);
                 plan.reset_zone(span.clone());
                 let (lba, blocks) = (Lba(span.start), Blocks(span.end - span.start));
                 self.cache.discard(&HostRequest::new(HostOp::Discard, lba, blocks), plan);
@@ -122,22 +116,24 @@ impl TranslationLayer for HostAware {
     }
 
     fn host_blocks(&self) -> Blocks {
-        Blocks(self.table.shape.blocks)
+        Blocks(self.zones.done.shape.blocks)
     }
 
     fn submit(&mut self, now: SimTime, r: &HostRequest, plan: &mut Plan) {
         if let HostOp::Zone(action) = r.op {
             return self.act(action, r, plan);
         }
-        if let Err((why, at)) = Self::allowed(&self.table, r, self.limits.unrestricted_reads) {
+        if let Err((why, at)) = Self::allowed(&self.zones.done, r, self.limits.unrestricted_reads) {
             return plan.refuse(why, at);
         }
         self.cache.submit(now, r, plan);
         if r.op == HostOp::Write {
-            self.table.count_write(r.lba);
-            self.table.wrote_anywhere(r.lba, r.blocks);
+            self.zones.done.count_write(r.lba);
+            self.zones.done.wrote_anywhere(r.lba, r.blocks);
             let (first, last) = (r.lba.0, r.lba.0 + r.blocks.0 - 1);
-            self.count_non_sequential(self.table.shape.zone_of(first)..=self.table.shape.zone_of(last));
+            self.count_non_sequential(
+                self.zones.done.shape.zone_of(first)..=self.zones.done.shape.zone_of(last),
+            );
         } else if r.op == HostOp::Discard {
             self.leave_non_sequential();
         }
@@ -145,24 +141,22 @@ impl TranslationLayer for HostAware {
 
     /// Zone commands are of whole zones, and keep their order with whatever is in them.
     fn admit(&mut self, r: &HostRequest) -> Result<Range<u64>, (Refusal, Lba)> {
-        let table = self.admitted.get_or_insert_with(|| self.table.hand_over_limits());
+        let table = self.zones.admitting();
         let judged = Self::judge(table, r, self.limits.unrestricted_reads);
         judged.inspect_err(|(why, _)| table.refused(r.op, *why))?;
         let HostOp::Zone(_) = r.op else { return Ok(r.span()) };
-        let (shape, span) = (&self.table.shape, r.span());
+        let (shape, span) = (&self.zones.done.shape, r.span());
         let last = span.end.max(span.start + 1) - 1;
         Ok(shape.span(shape.zone_of(span.start)).start..shape.span(shape.zone_of(last)).end)
     }
 
     fn power_lost(&mut self) {
-        if let Some(admitted) = self.admitted.take() {
-            self.table.take_back_limits(&admitted);
-        }
+        self.zones.power_lost();
     }
 
     /// Write pointers need no records of their own: they follow from those of the data.
     fn recover(&mut self, records: &Records, plan: &mut Plan) {
-        let table = &mut self.table;
+        let table = &mut self.zones.done;
         let others = records.changes().filter(|r| {
             if let Some(span) = PersistentCache::written_by(r) {
                 table.wrote_anywhere(Lba(span.start), Blocks(span.end - span.start));
@@ -174,63 +168,50 @@ impl TranslationLayer for HostAware {
             r.tag != STATE
         });
         self.cache.recover(&others.collect(), plan);
-        let open: Vec<_> = self.table.used().filter(|(_, s)| s.condition.is_open()).collect();
-        for (zone, state) in open {
-            self.table.restore(zone, ZoneState { condition: at_rest(state), ..state });
-        }
-        self.table.count_anew();
-        let zones = 0..=self.table.shape.zone_of(self.table.shape.blocks - 1);
+        self.zones.done.close_open();
+        self.zones.done.count_anew();
+        let zones = 0..=self.zones.done.shape.zone_of(self.zones.done.shape.blocks - 1);
         self.non_sequential = zones.filter(|zone| self.is_non_sequential(*zone)).collect();
         self.at_home = self.cache.bands_cleaned();
-        self.table.count_non_sequential(self.non_sequential.len() as u32, false);
+        self.zones.done.count_non_sequential(self.non_sequential.len() as u32, false);
     }
 
     fn checkpoint(&self, out: &mut dyn Sink) {
-        self.table.used().for_each(|(zone, state)| out.add(&record(zone, state)));
+        self.zones.done.used().for_each(|(zone, state)| out.add(&record(zone, state)));
         self.cache.checkpoint(out);
     }
 
     fn zones(&self, from: Lba, out: &mut dyn FnMut(&Zone) -> bool) {
-        self.known().report(from, &mut |zone| {
-            let non_sequential = self.is_non_sequential(self.table.shape.zone_of(zone.start.0));
+        self.zones.known().report(from, &mut |zone| {
+            let non_sequential = self.is_non_sequential(self.zones.done.shape.zone_of(zone.start.0));
             out(&Zone { non_sequential, ..*zone })
         });
     }
 
     fn readable(&self, lba: Lba, blocks: Blocks) -> Result<(), (Refusal, Lba)> {
-        self.known().may_read(lba, blocks, self.limits.unrestricted_reads)
+        self.zones.known().may_read(lba, blocks, self.limits.unrestricted_reads)
     }
 
     fn fail_zone(&mut self, zone: Lba, condition: ZoneCondition, plan: &mut Plan) -> bool {
-        let zone = self.table.shape.zone_of(zone.0);
-        let failed = self.table.fail(zone, condition);
-        self.admitted.iter_mut().for_each(|t| _ = t.fail(zone, condition));
-        if let Some(state) = self.table.state(zone) {
-            plan.record(record(zone, state));
-        }
-        failed
+        self.zones.fail(zone, condition, plan)
     }
 
     fn facts(&self) -> Facts<'_> {
-        let known = self.known();
+        let known = self.zones.known();
         // Which blocks are out of order shows when they are written.
-        let ZoneStatistics { most_non_sequential, over_recommended, .. } = self.table.statistics;
+        let ZoneStatistics { most_non_sequential, over_recommended, .. } = self.zones.done.statistics;
         let statistics = ZoneStatistics { most_non_sequential, over_recommended, ..known.statistics };
         let (zone_counts, zone_statistics) = (Some(known.counts()), Some(statistics));
         Facts { zones: Some(self.limits), zone_counts, zone_statistics, ..self.cache.facts() }
     }
 
     fn map_bytes(&self) -> u64 {
-        self.table.bytes() + self.admitted.as_ref().map_or(0, Table::bytes) + self.cache.map_bytes()
+        self.zones.bytes() + self.cache.map_bytes()
     }
 
     fn counters(&self, out: &mut Counted) {
         self.cache.counters(out);
-        let counts = self.known().counts();
         out.count("zone_resets", self.resets);
-        out.level("open_zones", counts.open);
-        out.level("free_zones", counts.empty);
-        out.level("used_zones_closed", counts.closed);
-        out.level("used_zones_full", counts.full);
+        self.zones.levels(out);
     }
 }

@@ -161,20 +161,6 @@ impl Table {
         }
     }
 
-    /// The same table for who sees requests earlier: it minds how many zones are open from now on, and this one no more.
-    pub(super) fn hand_over_limits(&mut self) -> Self {
-        let earlier = self.clone();
-        (self.shape.most_open, self.shape.most_active) = (u64::MAX, u64::MAX);
-        earlier
-    }
-
-    /// The other table is no more; zones are open no longer, of which this one may have had more than there can be.
-    pub(super) fn take_back_limits(&mut self, earlier: &Self) {
-        self.shape = earlier.shape;
-        let open: Vec<_> = self.used().filter(|(_, s)| s.condition.is_open()).collect();
-        open.into_iter().for_each(|(zone, state)| self.restore(zone, state));
-    }
-
     /// Zones that are open.
     pub(super) fn open(&self) -> u64 {
         self.implicit.len() as u64 + self.explicit
@@ -209,6 +195,12 @@ impl Table {
     /// Puts a zone into the state of a record. After a power cut nothing is open.
     pub(super) fn restore(&mut self, zone: u64, state: ZoneState) {
         self.set(zone, ZoneState { condition: at_rest(state), ..state });
+    }
+
+    /// Closes the zones that are open, as a power cut does.
+    pub(super) fn close_open(&mut self) {
+        let open: Vec<_> = self.used().filter(|(_, s)| s.condition.is_open()).collect();
+        open.into_iter().for_each(|(zone, state)| self.restore(zone, state));
     }
 
     /// Whether a zone that is `from` can take resources of an open one, given that one that a write opened may be closed for it.
