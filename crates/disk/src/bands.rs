@@ -158,7 +158,10 @@ impl Bands {
         let shape = Shape { blocks: blocks.0, stride, stroke: stride.saturating_mul(bands.max(1)) };
         push(&mut runs, Tracks::default(), first.0, (bands, bands), shape);
         Self::finish(runs, &Slips::default(), None, || {
-            format!("no band of {} + {} blocks fits on this drive", blocks.0, guard.0)
+            format!(
+                "no band of {} + {} blocks fits on this drive: use smaller ones or a larger drive",
+                blocks.0, guard.0
+            )
         })
     }
 

@@ -209,6 +209,31 @@ mod tests {
         assert!(e.contains("from 1 to 1024"), "{e}");
     }
 
+    /// On a drive that has tracks set aside for random access the zones of host-aware drives lie behind them.
+    #[test]
+    fn where_no_zone_fits_it_is_said_what_would() {
+        for (drive, layer, remedy) in [
+            ("tiny", "host-aware,zone=1GiB", "a smaller zone= or a larger drive"),
+            ("tiny", "zoned,zone=1GiB", "a smaller zone= or a larger drive"),
+            (
+                "tiny,random_access=119",
+                "host-aware,zone=64KiB",
+                "a smaller zone= or a drive with a smaller random_access= or a larger drive",
+            ),
+            (
+                "tiny,random_access=120",
+                "host-aware",
+                "a drive with a smaller random_access= or a larger drive",
+            ),
+            ("tiny,k=64", "host-aware", "smaller ones or a larger drive"),
+            ("cassuto2010-307gb", "host-aware,zone=1TB", "smaller ones or a larger drive"),
+        ] {
+            let model = smrlab_disk::model::load(drive, |_| Err(String::new())).unwrap();
+            let e = build(layer, &BuildContext::new(Arc::new(model))).map(drop).unwrap_err().to_string();
+            assert!(e.ends_with(&format!(": use {remedy}")), "{drive} {layer}: {e}");
+        }
+    }
+
     /// The log before the zones of a host-aware drive is that of `persistent-cache`; its faults are told as the user's.
     #[test]
     fn a_layer_in_another_refuses_in_the_name_of_the_one_that_was_asked_for() {

@@ -9,6 +9,9 @@ use smrlab_units::reciprocal::RunIndex;
 use smrlab_units::{Blocks, Dir, Pba, SimTime};
 use std::ops::Range;
 
+/// What the bands are for, at least.
+const LEAST: &str = "a log of at least 3, two scratch bands and a native one";
+
 /// A band of the medium, its guard left out.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct UsableBand {
@@ -98,8 +101,7 @@ impl Layout {
         let mut largest: Vec<usize> = (0..all.len()).collect();
         largest.sort_by_key(|&i| (u64::MAX - all[i].blocks, i));
         let count = all.len();
-        let few =
-            || format!("too few bands, {count}: a log of at least 3, two scratch bands and a native one");
+        let few = || format!("too few bands, {count}, for {LEAST}: use smaller ones or a larger drive");
         let [a, b] = *largest.get(..2).ok_or_else(few)? else { return Err(few()) };
         let scratch = [all[a.min(b)], all[a.max(b)]];
         all.remove(a.max(b));

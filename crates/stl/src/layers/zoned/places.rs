@@ -1,11 +1,12 @@
 //! Where the zones lie: conventional ones on tracks that are far enough apart, or that are not shingled, the others each on tracks of their
 //! own with a guard behind them, so that no write harms another zone.
 
+use super::table::PHYSICAL;
 use crate::entry::BuildContext;
 use smrlab_disk::geometry::Stroke;
 use smrlab_disk::{BandId, Bands, DriveError, DriveModel, Geometry, Interference, RandomAccess, TrackNo};
 use smrlab_units::reciprocal::RunIndex;
-use smrlab_units::{Blocks, Pba};
+use smrlab_units::{Blocks, Pba, counted};
 
 /// See the [module](self).
 pub(super) struct Places {
@@ -59,7 +60,8 @@ pub(super) fn lay(
     let found = if tracks.0.is_empty() { 0 } else { wanted };
     let mut places = starts(geometry, capacity, guard, rows);
     places.truncate(most.saturating_sub((wanted * size).div_ceil(capacity)) as usize);
-    Ok(Places::new(Bands::at(&places, Blocks(capacity))?, lengths, found, tracks))
+    let bands = at(&places, capacity, (found > 0).then_some("a smaller conventional="))?;
+    Ok(Places::new(bands, lengths, found, tracks))
 }
 
 /// The same on a drive with a block profile: conventional zones lie on the tracks that are not shingled, one behind the other.
@@ -98,7 +100,23 @@ pub(super) fn all_bands(context: &BuildContext, size: u64) -> Result<Bands, Driv
         return drive.block_bands(Blocks(size));
     }
     let aside = drive.spec().bands.random_access;
-    Bands::at(&starts(drive.geometry(), size, drive.head_width() - 1, aside), Blocks(size))
+    let starts = starts(drive.geometry(), size, drive.head_width() - 1, aside);
+    at(&starts, size, (aside > 0).then_some("a drive with a smaller random_access="))
+}
+
+/// Zones of `size` blocks at `starts`; `remedy`: what would leave more room for them.
+fn at(starts: &[Pba], size: u64, remedy: Option<&str>) -> Result<Bands, DriveError> {
+    if starts.is_empty() {
+        let smaller = (size > PHYSICAL).then_some("a smaller zone=");
+        let all: Vec<_> = smaller.into_iter().chain(remedy).chain(["a larger drive"]).collect();
+        let reason = format!(
+            "not one of {} and the free tracks behind it fits on a stroke of this drive: use {}",
+            counted(size, "block"),
+            all.join(" or ")
+        );
+        return Err(DriveError::one("zones", reason));
+    }
+    Bands::at(starts, Blocks(size))
 }
 
 /// Places of zones on each stroke, behind `rows` rows that are set aside.
