@@ -113,7 +113,10 @@ def _says(said: dict[str, Any]) -> None:
 
 def _size(blocks: int) -> str:
     size = blocks * 512
-    return f"{size / 1e9:.2f} GB" if size >= 1e9 else f"{size / 1e6:.1f} MB"
+    # From where on it is rounded up to one of the next unit.
+    if size >= 999.95e6:
+        return f"{size / 1e9:.2f} GB"
+    return f"{size / 1e6:.1f} MB" if size >= 999.95e3 else f"{size / 1e3:.1f} kB"
 
 
 def _show(target: str, doc: dict[str, Any]) -> None:
@@ -128,10 +131,11 @@ def _show(target: str, doc: dict[str, Any]) -> None:
         where = "" if place is None else f", near {place:.0%} of the LBAs"
         rows.append(("cache", f"{cache}{where}"))
     if size := doc.get("cache_size"):
-        each = size["write_blocks"] // 2
         limit = LIMITS.get(size.get("limit"), "")
         writes = text.counted(size["writes"], "write")
-        rows.append(("cache size", f"{_size(size['blocks'])}: {writes} of {each} KiB{limit}"))
+        rows.append(
+            ("cache size", f"{_size(size['blocks'])}: {writes} of {text.size(size['write_blocks'] * 512)}{limit}")
+        )
     if band := doc.get("band"):
         spread = f" ± {band['spread']:.0f}"
         rows.append(("band", f"{band['blocks']:,}{spread} blocks ({_size(band['blocks'])}), {band['rewrite_s']:.2f} s"))

@@ -29,7 +29,12 @@ fn kinds_without_a_cache() {
     let in_place = "shingled, drive-managed, without a cache: small writes rewrite what lies behind them";
     assert_eq!(told(DriveKind::DriveManaged, |id| id.cleaning = Some(Cleaning::InPlace)), in_place);
     for (bytes, shown) in [
+        (512, "1 kB"),
+        (204_800, "205 kB"),
+        (999_424, "999 kB"),
+        (999_936, "1 MB"),
         (999_424_000, "999 MB"),
+        (999_500_288, "1.0 GB"),
         (1_000_000_512, "1.0 GB"),
         (40_960_000, "41 MB"),
         (9_949_696_000, "9.9 GB"),

@@ -414,6 +414,17 @@ fn said(band: &BandSize, did: &str) -> Evidence {
     )
 }
 
+/// So many blocks in the unit that fits, as drives are sold.
+fn size(blocks: u64) -> String {
+    let bytes = blocks as f64 * 512.0;
+    // From where on they are rounded up to one of the next unit.
+    match bytes {
+        _ if bytes >= 999.5e6 => format!("{:.1} GB", bytes / 1e9),
+        _ if bytes >= 999.5e3 => format!("{:.0} MB", bytes / 1e6),
+        _ => format!("{:.0} kB", bytes / 1e3),
+    }
+}
+
 fn answer(id: &Identity) -> String {
     match id.kind {
         DriveKind::HostManaged => {
@@ -428,10 +439,6 @@ fn answer(id: &Identity) -> String {
         }
         DriveKind::Cmr | DriveKind::DriveManaged => {}
     }
-    let size = |blocks: u64| {
-        let bytes = blocks as f64 * 512.0;
-        if bytes >= 1e9 { format!("{:.1} GB", bytes / 1e9) } else { format!("{:.0} MB", bytes / 1e6) }
-    };
     match (id.kind, id.cleaning) {
         (DriveKind::Cmr, _) => {
             "conventional (CMR), or shingled without a cache and so empty that it does not show".to_owned()
