@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import json
 import os
@@ -18,10 +19,12 @@ from typing import Any
 from urllib.parse import quote
 
 from . import recording
-from .errors import InputError, MissingError
+from .errors import InputError, MissingError, SmrlabError
 from .listening import SOCKET_PATH, address, check_free, iscsi
 
 START_S = 20.0
+# What a server ends with where there is no room for it, which nothing that it was asked for could mend.
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 Say = Callable[[str], None]
 
 
@@ -158,7 +161,7 @@ class Server:
             return None
         doc = json.loads(line)
         if "error" in doc:
-            raise InputError(f"{self.name}: {doc['error']}")
+            raise _fault(f"{self.name}: {doc['error']}")
         return doc["ok"]
 
     @contextlib.contextmanager
@@ -237,7 +240,7 @@ class Server:
             if server.poll() is not None:
                 said = (self.path / "log").read_bytes()[before:].decode(errors="replace").strip()
                 message = re.sub(r"(?m)^nbdkit: (\w+\[\d+\]: )?(error: )?", "", said)
-                raise InputError(f"{self.name} could not be served: {message or 'the server ended'}")
+                raise _fault(f"{self.name} could not be served: {message or 'the server ended'}")
             if self._listening():
                 return
             time.sleep(0.01)
@@ -280,6 +283,12 @@ class Server:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
             self._gone(pid)
+
+
+def _fault(said: str) -> SmrlabError:
+    """What a server says is wrong, by who has to act: who asked for it, or who has the machine."""
+    kind = MissingError if any(os.strerror(n) in said for n in NO_ROOM) else InputError
+    return kind(said)
 
 
 def _ended(pid: int) -> bool:

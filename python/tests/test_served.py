@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import socket
 import threading
 from collections.abc import Iterator
@@ -162,6 +164,12 @@ def test_an_answer_is_what_it_says(served: Served, monkeypatch: pytest.MonkeyPat
         with pytest.raises(InputError, match=f"{said}: smrlab device start d"):
             device.ask("info")
     assert device.clients() == []
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.ENOENT])
+def test_a_server_that_has_no_room_is_the_environments_fault(number: int) -> None:
+    kind = InputError if number == errno.ENOENT else MissingError
+    assert type(server._fault(f"d: header: {os.strerror(number)} (os error {number})")) is kind
 
 
 def test_a_dead_server_is_told_with_its_last_events(

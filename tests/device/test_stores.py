@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import random
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,7 +12,8 @@ import pytest
 from nbdclient import FLUSH, READ, WRITE, Client
 from served import Make, can_loop, need, run
 
-from smrlab.errors import InputError
+from smrlab import devices
+from smrlab.errors import InputError, MissingError
 
 
 @contextlib.contextmanager
@@ -92,6 +94,29 @@ def test_a_full_disk_fails_the_write_and_damages_nothing(make: Make, tmp_path: P
         device.stop()
     finally:
         run("umount", "-l", tmp_path / "small")
+
+
+def test_a_drive_that_is_a_pipe_into_which_nobody_writes(make: Make, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.toml")
+    with pytest.raises(InputError, match=r"pipe\.toml: is a pipe, and nobody writes into it"):
+        make(drive=str(tmp_path / "pipe.toml"))
+
+
+@pytest.mark.parametrize("room", ["4k", "64k"])
+def test_a_device_for_which_there_is_no_room(room: str, make: Make, tmp_path: Path) -> None:
+    """That is nothing that was asked for wrongly; and nothing of it stays."""
+    if os.geteuid() != 0:
+        pytest.skip("needs root, to mount a small file system")
+    small = tmp_path / "small"
+    small.mkdir()
+    run("mount", "-t", "tmpfs", "-o", f"size={room}", "tmpfs", small)
+    try:
+        with pytest.raises(MissingError, match="No space left on device"):
+            make(store=str(small / "store"), layer="raw,tracks=1")
+        assert list(small.iterdir()) == []
+        assert devices.every() == []
+    finally:
+        run("umount", "-l", small)
 
 
 @pytest.mark.parametrize("layer", ["rmw,band=8tracks", "disk-cache", "segment,band=8tracks", "s-block"])

@@ -73,7 +73,9 @@ impl DeviceError {
 
 fn remedy(errno: i32) -> &'static str {
     match errno {
-        libc::ENOSPC => " (free some space on the store's file system and try again; nothing was damaged)",
+        libc::ENOSPC | libc::EDQUOT => {
+            " (free some space on the store's file system and try again; nothing was damaged)"
+        }
         libc::EACCES | libc::EPERM => " (check the owner and the mode)",
         libc::EADDRINUSE => " (is the device being served already?)",
         _ => "",
