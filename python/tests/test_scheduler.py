@@ -130,7 +130,7 @@ def test_a_piece_is_tried_again_where_its_workers_died() -> None:
 
 
 def test_what_the_scheduler_lost_is_not_done() -> None:
-    """Nor is anything where it is gone; what is under way is cancelled."""
+    """Nor is anything where it is gone; what is under way is cancelled where somebody is there to be told."""
     for client, why in (
         (Client(**{"k0-0": "cancelled"}), "the scheduler has lost what it was given"),
         (Client(gather=OSError("x")), "results were lost on their way: OSError"),
@@ -143,6 +143,7 @@ def test_what_the_scheduler_lost_is_not_done() -> None:
     client.status = "closed"
     with pytest.raises(ExecutorLost, match="the connection to the scheduler is lost"):
         told(client, pieces(1))
+    assert [what for what, *_ in client.done[2:]] == ["unsubscribe"], "who asks it waits for it"
 
     def interrupts(*_: Any) -> None:
         raise KeyboardInterrupt

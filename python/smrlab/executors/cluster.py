@@ -188,9 +188,9 @@ class Cluster:
         """Waits for the scheduler to come back at its address. Raises ExecutorLost when it does not."""
         address = self.client.scheduler.address if self.client.scheduler else self.client._start_arg
         security = self.client.security
+        end = time.monotonic() + BACK_S
         with suppress(Exception):
             self.client.close(timeout=1)
-        end = time.monotonic() + BACK_S
         while time.monotonic() < end:
             try:
                 self.client = _reached(5, address=address, security=security)
@@ -221,6 +221,9 @@ class _Call:
         threads = sum(client.nthreads().values())
         self.window = max(WINDOW, WINDOW_A_THREAD * threads)
         client.subscribe_topic(self.id, self._heard)
+
+    def _is_connected(self) -> bool:
+        return self.client.status in ("running", "newly-created")
 
     def _heard(self, event: Any) -> None:
         number, share, prefills = event[1]
@@ -272,7 +275,7 @@ class _Call:
             numbers.append(self.ended.get(timeout=PERIOD_S))
             while True:
                 numbers.append(self.ended.get_nowait())
-        if not numbers and self.client.status not in ("running", "newly-created"):
+        if not numbers and not self._is_connected():
             raise ExecutorLost("the connection to the scheduler is lost")
         whole = []
         for number in numbers:
@@ -307,6 +310,9 @@ class _Call:
 
     def stop(self) -> None:
         """Cancels what is not done."""
+        # Whoever asks a scheduler that is gone waits for it.
+        if not self._is_connected():
+            return
         with suppress(Exception):
             self.client.cancel(list(self.futures.values()))
             self.client.run(cancel, self.id, on_error="ignore")
