@@ -265,7 +265,7 @@ def test_a_study_is_told_in_lines() -> None:
     assert [" ".join(line.split()) for line in study.plan(told)] == [
         "12 runs, 3 of them there; 1,234,567 requests", "processor time 2.0 h (by 48 short runs)",
         "memory a run 3 GiB at most, by estimate", "bytes 2 KiB of traces, read once a machine; 5 MiB of results",
-        "on 1 cores 2.0 h", "on 64 cores 1.5 min",
+        "on 1 core 2.0 h", "on 64 cores 1.5 min",
     ]  # fmt: skip
     at = {
         "runs": 9, "done": 4, "failed": 1, "left": 3, "runs_per_s": 0.5, "left_s": 120.0,

@@ -222,6 +222,22 @@ def test_the_table_has_a_row_a_point_with_settings_and_numbers(tmp_path: Path) -
         sweeps.plot(sweeps.results_table(tmp_path), "nothing", "layer.band", tmp_path / "plot.svg")
 
 
+def test_columns_do_not_depend_on_what_failed(tmp_path: Path) -> None:
+    """Nor on which run is the first, nor on whether the rows were there before."""
+    (tmp_path / "far").write_text("0.0 0 4000 8 0\n")
+    traces = ["synth:uniform,requests=100", f"{tmp_path / 'far'}:disksim"]
+    schemas = []
+    for i, grid in enumerate((traces[:1], traces, traces[::-1])):
+        points = sweeps.expand({"base": {"drive": "tiny", "layer": "rmw"}, "grid": {"trace": grid}}, "test.toml")
+        for _ in range(2):
+            run(points, tmp_path / str(i))
+            table = sweeps.results_table(tmp_path / str(i))
+            assert [bool(r["reason"]) for r in table.to_pylist()] == [t != traces[0] for t in grid]
+            schemas.append(table.schema)
+    assert schemas[0].names[:4] == ["trace", "point", "status", "reason"]
+    assert all(schema.equals(schemas[0]) for schema in schemas)
+
+
 def test_one_thread_and_two_give_the_same_results(tmp_path: Path) -> None:
     points = expand(grid={"layer.band": [2, 4]}, seeds=2)
     for jobs in (1, 2):

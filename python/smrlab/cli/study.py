@@ -43,7 +43,7 @@ def plan(document: Mapping[str, Any]) -> Iterator[str]:
         f"{text.size(document['result_bytes'])} of results"
     )
     for cores, seconds in document["time_s"].items():
-        yield f"on {cores:>3} cores     {span(seconds)}"
+        yield f"{'on ' + counted(int(cores), 'core'):<17}{span(seconds)}"
 
 
 def status(document: Mapping[str, Any]) -> Iterator[str]:

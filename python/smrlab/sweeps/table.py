@@ -27,6 +27,8 @@ DONE, FAILED = "done", "failed"
 # The table is written again when it has grown by this factor, and not before these seconds have passed.
 GROWN, WRITTEN_S = 1.25, 5.0
 
+# What each row has, behind its settings.
+_HEAD = {"point": None, "status": None, "reason": None}
 _NO_METRICS = {"schema", "spec", "provenance", "name", "members"}
 
 
@@ -90,8 +92,13 @@ class Table:
         for settings, address in self._order:
             if address in self._rows:
                 shown = {k: hidden(v) if isinstance(v, str) else v for k, v in settings.items()}
-                rows.append({**shown, **self._rows[address]})
-        return pa.Table.from_pylist(_aligned(rows))
+                rows.append({**shown, **_HEAD, **self._rows[address]})
+        made = pa.Table.from_pylist(_aligned(rows))
+        if not rows:
+            return made
+        # Where no run failed nothing tells its type.
+        reason = made.column_names.index("reason")
+        return made.set_column(reason, "reason", made["reason"].cast(pa.string()))
 
     def write(self) -> None:
         """Writes `results.parquet` and `runs.parquet`, whole."""
