@@ -120,6 +120,53 @@ def test_interrupt_while_nothing_comes_from_a_pipe(words: tuple[str, ...], tmp_p
     assert [p.name for p in tmp_path.iterdir()] == ["pipe"]
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        "run --trace synth:uniform --layer cmr --drive pipe.toml",
+        "compare --trace synth:uniform --layer cmr --layer rmw --drive pipe.toml",
+        "drive check pipe.toml",
+        "drive show pipe.toml,rpm=5400",
+        "drive new --like pipe.toml --out new.toml",
+        "drive import disksim pipe.toml --out new.toml",
+        "geometry show pipe.toml",
+        "probe sim:pipe.toml/cmr --destroy",
+    ],
+)
+def test_a_drive_file_into_which_nobody_writes_is_not_waited_for(words: str, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.toml")
+    done = subprocess.run(
+        [sys.executable, "-m", "smrlab", *words.split()],
+        check=False,
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        timeout=60,
+    )
+    said = "pipe.toml: is a pipe, and nobody writes into it, or it was read before: name a file"
+    assert (done.returncode, done.stdout, said in done.stderr) == (2, "", True), done.stderr
+    assert list(tmp_path.rglob("*.toml")) == [tmp_path / "pipe.toml"]
+
+
+def test_a_drive_file_may_be_what_a_shell_puts_together() -> None:
+    tiny = Path(__file__).parents[2] / "drives" / "tiny.toml"
+    program = f"{sys.executable} -m smrlab"
+    for words in (
+        f"drive check <(sleep 1; cat {tiny})",
+        f"run --trace {TINY} --wrap capacity --layer cmr --drive <(cat {tiny}) --json",
+    ):
+        done = subprocess.run(["bash", "-c", f"{program} {words}"], check=False, capture_output=True, timeout=60)
+        assert done.returncode == 0, (words, done.stderr)
+
+
+@pytest.mark.timed
+def test_interrupt_while_no_request_of_a_trace_is_taken() -> None:
+    trace = "synth:uniform,requests=1e12,span=1GB"
+    filtered = ("--filter", "lba=5GB..")
+    assert interrupted("run", "--trace", trace, "--drive", "modern-7200", "--layer", "cmr", *filtered)
+    assert interrupted("trace", "info", trace, *filtered)
+
+
 @pytest.mark.timed
 def test_interrupt_of_a_trace_leaves_nothing(tmp_path: Path) -> None:
     out = tmp_path / "made.parquet"

@@ -17,6 +17,7 @@ use smrlab_blockmap::BlockSet;
 use smrlab_disk::{Interference, Model, PhysicalProfile};
 use smrlab_drive::{Assembled, SavedState, Wanted, assemble};
 use smrlab_stl::{Records, build};
+use smrlab_trace::read_drive;
 use smrlab_units::problems::Problems;
 use smrlab_units::spec::split_item;
 use smrlab_units::{BLOCK_BYTES, Blocks, Pba};
@@ -167,7 +168,6 @@ fn smallest(
 /// # Errors
 /// What is wrong with them.
 pub(crate) fn assembled(config: &Config, medium: Option<Blocks>) -> Result<Assembled> {
-    let read = |path: &str| std::fs::read_to_string(path).map_err(|e| e.to_string());
     let wanted = Wanted {
         drive: &config.drive,
         layer: &config.layer,
@@ -178,7 +178,7 @@ pub(crate) fn assembled(config: &Config, medium: Option<Blocks>) -> Result<Assem
         seed: config.seed,
     };
     let mut problems = Problems::default();
-    assemble(&wanted, read, &build, &mut problems)
+    assemble(&wanted, read_drive, &build, &mut problems)
         .filter(|_| problems.is_empty())
         .ok_or_else(|| DeviceError::input(problems.to_string()))
 }

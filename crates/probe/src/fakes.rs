@@ -1,7 +1,12 @@
 //! Targets that tests make up: whatever they say when a request ends.
 
-use crate::{TargetError, TimedTarget, Timing, Watch};
+use crate::{SimTarget, TargetError, TimedTarget, Timing, Watch};
 use smrlab_units::{Blocks, Dir, Lba, SimTime};
+
+/// A simulated drive of a preset.
+pub(crate) fn simulated(text: &str) -> SimTarget {
+    crate::sim::open(text, |_| Err("no files here".to_owned())).unwrap()
+}
 
 /// A target of which a function says when an access ends: from its direction, its first block, its blocks and the time, in ns.
 pub(crate) struct Fake<F> {

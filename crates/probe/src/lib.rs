@@ -22,6 +22,6 @@ pub use dial::{Dial, Quality};
 pub use error::{Kind, ProbeError, Result};
 pub use mirrored::Mirrored;
 pub use noise::Noisy;
-pub use sim::{SimTarget, open as open_simulated};
+pub use sim::SimTarget;
 pub use target::{TargetError, TimedTarget, Timing, zone_with_room};
 pub use watch::{Quiet, Watch};

@@ -1,7 +1,7 @@
 //! From what a user wrote to a target.
 
 use crate::target::{TargetError, TimedTarget};
-use crate::{ProbeError, Result, SimTarget, sim};
+use crate::{ProbeError, Result, sim};
 use std::path::Path;
 
 mod caching;
@@ -18,13 +18,21 @@ pub use pages::pages;
 
 /// The target that `text` names: `sim:DRIVE[/LAYER]`, an NBD URI, or the path of a block device or file. It is opened for
 /// writing where `destroy` says so; caches of the drive's own are switched off while it is, where it lets them be and
-/// `keep_cache` does not say otherwise.
+/// `keep_cache` does not say otherwise. `read` brings the text of a simulated drive's file.
 ///
 /// # Errors
 /// When there is no such thing, it is in use, or is no target.
-pub fn open(text: &str, destroy: bool, keep_cache: bool) -> Result<Box<dyn TimedTarget + Send>> {
-    if let Some(sim) = text.strip_prefix("sim:") {
-        return Ok(Box::new(simulated(sim)?));
+pub fn open(
+    text: &str,
+    destroy: bool,
+    keep_cache: bool,
+    read: impl Fn(&str) -> Result<String, String>,
+) -> Result<Box<dyn TimedTarget + Send>> {
+    if let Some(drive) = text.strip_prefix("sim:") {
+        return match sim::open(drive, read) {
+            Ok(target) => Ok(Box::new(target)),
+            Err(e) => Err(ProbeError::Input(e.to_string())),
+        };
     }
     if text.contains("://") {
         return Ok(Box::new(Nbd::open(text)?));
@@ -41,15 +49,6 @@ pub fn open(text: &str, destroy: bool, keep_cache: bool) -> Result<Box<dyn Timed
     Ok(Box::new(DirectFile::open(path, destroy, keep_cache)?))
 }
 
-/// A simulated drive; files of drives are read from the file system.
-///
-/// # Errors
-/// What is wrong with the text.
-pub fn simulated(text: &str) -> Result<SimTarget> {
-    sim::open(text, |path| std::fs::read_to_string(path).map_err(|e| e.to_string()))
-        .map_err(|e| ProbeError::Input(e.to_string()))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -64,10 +63,11 @@ mod tests {
             "http://h/x",
             "nbd+vsock://1/x",
         ] {
-            let told = open(text, false, false).map(drop).unwrap_err().to_string();
+            let told = open(text, false, false, |_| Err(String::new())).map(drop).unwrap_err().to_string();
             assert!(!told.contains("there is no such file") && told.contains(text), "{text}: {told}");
         }
-        let told = open("no-such-device", false, false).map(drop).unwrap_err().to_string();
+        let told =
+            open("no-such-device", false, false, |_| Err(String::new())).map(drop).unwrap_err().to_string();
         assert!(told.contains("'no-such-device' is no device's name"), "{told}");
     }
 }

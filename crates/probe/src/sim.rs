@@ -70,7 +70,10 @@ impl TimedTarget for SimTarget {
 ///
 /// # Errors
 /// What is wrong with the drive's or the layer's text.
-pub fn open(text: &str, read: impl Fn(&str) -> Result<String, String>) -> Result<SimTarget, SpecError> {
+pub(crate) fn open(
+    text: &str,
+    read: impl Fn(&str) -> Result<String, String>,
+) -> Result<SimTarget, SpecError> {
     let (drive, layer) = split(text);
     let wanted =
         Wanted { drive, layer, scheduler: "fcfs", metadata: "nv", mechanics: None, medium: None, seed: 0 };

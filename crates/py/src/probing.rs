@@ -8,7 +8,7 @@ use smrlab_probe::identify::{Sittings, identify_further};
 use smrlab_probe::{Kind, ProbeError, TimedTarget, Watch, zone_with_room};
 use smrlab_scsi::says::Pages;
 use smrlab_sim::Control;
-use smrlab_trace::replace_file;
+use smrlab_trace::{read_drive, replace_file};
 use smrlab_units::{Blocks, Lba, Zone, ZoneCondition, ZoneKind};
 use std::path::Path;
 
@@ -117,7 +117,7 @@ fn measured<K: Known>(
     measure: impl FnOnce(&mut dyn TimedTarget, &mut K, &mut dyn FnMut(&K)) -> Result<(), ProbeError>,
 ) -> Done<K> {
     let known = named.keep.filter(|path| path.exists()).map(kept).transpose();
-    let opened = smrlab_probe::open::open(named.target, named.destroy, named.keep_cache);
+    let opened = smrlab_probe::open::open(named.target, named.destroy, named.keep_cache, read_drive);
     let (mut opened, known) = match (opened, known) {
         (Ok(opened), Ok(known)) => (opened, known),
         (Err(e), _) | (_, Err(e)) => return (Err(e), None),
@@ -312,8 +312,7 @@ pub(crate) fn geometry_fit(py: Python<'_>, text: &str, options: &str) -> PyResul
 #[pyfunction]
 pub(crate) fn geometry_of(py: Python<'_>, drive: &str) -> PyResult<String> {
     let done = py.detach(|| {
-        let read = |path: &str| std::fs::read_to_string(path).map_err(|e| e.to_string());
-        let model = smrlab_disk::model::load(drive, read).map_err(input)?;
+        let model = smrlab_disk::model::load(drive, read_drive).map_err(input)?;
         serde_json::to_string(&smrlab_probe::fit::of_drive(&model)?).map_err(input)
     });
     done.map_err(|e| raised(py, &e))

@@ -6,7 +6,7 @@ use smrlab_trace::info::{DEFAULT_MEMORY, info};
 use smrlab_trace::{Batch, TraceError, TraceSource, convert, remote};
 use std::path::Path;
 
-/// Tells a control how far a source has been read, and ends it when that is cancelled.
+/// Tells a control how far a source has been read.
 struct Watched<'a, S> {
     inner: S,
     control: &'a Control,
@@ -15,9 +15,6 @@ struct Watched<'a, S> {
 
 impl<S: TraceSource> TraceSource for Watched<'_, S> {
     fn next_batch(&mut self, out: &mut Batch) -> Result<bool, TraceError> {
-        if self.control.cancelled() {
-            return Err(TraceError::Request("interrupted".to_owned()));
-        }
         let more = self.inner.next_batch(out)?;
         self.rows += out.len() as u64;
         self.control.progress(self.rows, self.inner.progress());
@@ -31,11 +28,8 @@ fn watched<T>(
     control: &Control,
     work: impl FnOnce(&mut dyn TraceSource) -> Result<T, TraceError>,
 ) -> Result<T, RunError> {
-    let mut source = Watched { inner: smrlab_sim::resolve::traces(spec)?, control, rows: 0 };
-    match work(&mut source) {
-        Err(_) if control.cancelled() => Err(RunError::Interrupted),
-        other => Ok(other?),
-    }
+    let mut source = Watched { inner: smrlab_sim::resolve::traces(spec, control)?, control, rows: 0 };
+    Ok(work(&mut source)?)
 }
 
 /// Stores the traces as Parquet; the number of requests.

@@ -1,6 +1,7 @@
 //! What a caller on another thread may see and do while a run is under way.
 
 use crate::error::{Result, RunError};
+use smrlab_trace::Stop;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -21,7 +22,7 @@ pub type Together = fn(&mut (dyn FnMut() + Send), &mut (dyn FnMut() + Send));
 /// Cancel flag and progress of one run; shared by reference or `Arc`.
 #[derive(Debug, Default)]
 pub struct Control {
-    cancel: AtomicBool,
+    cancel: Stop,
     requests: AtomicU64,
     share: AtomicU64,
     prefilling: AtomicBool,
@@ -62,12 +63,17 @@ impl Control {
 
     /// Asks the run to stop; it does so within a few milliseconds.
     pub fn cancel(&self) {
-        self.cancel.store(true, Ordering::Relaxed);
+        self.cancel.ask();
     }
 
     /// Whether it was asked to stop.
     pub fn cancelled(&self) -> bool {
-        self.cancel.load(Ordering::Relaxed)
+        self.cancel.asked()
+    }
+
+    /// What ends the reading of traces when the run is asked to stop.
+    pub(crate) fn stop(&self) -> &Stop {
+        &self.cancel
     }
 
     /// Host requests served so far.

@@ -28,7 +28,7 @@ pub enum RunError {
     Spec(Problems),
     /// The trace cannot be read.
     #[error("{0}")]
-    Trace(#[from] TraceError),
+    Trace(#[source] TraceError),
     /// A request that the drive cannot take; the message names the remedy.
     #[error("{0}")]
     Request(String),
@@ -47,6 +47,15 @@ pub enum RunError {
     /// The caller asked to stop.
     #[error("interrupted")]
     Interrupted,
+}
+
+impl From<TraceError> for RunError {
+    fn from(e: TraceError) -> Self {
+        match e {
+            TraceError::Stopped => Self::Interrupted,
+            other => Self::Trace(other),
+        }
+    }
 }
 
 impl From<std::convert::Infallible> for RunError {

@@ -1,8 +1,8 @@
 //! Drive files from files of other simulators, and after other drives.
 
 use crate::error::{Result, RunError};
-use crate::resolve::{read_described, read_drive};
 use smrlab_disk::import::Imported;
+use smrlab_trace::{read_described, read_drive};
 use std::io::ErrorKind;
 use std::path::Path;
 

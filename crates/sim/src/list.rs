@@ -2,7 +2,6 @@
 
 use crate::error::{Result, RunError};
 use crate::keys;
-use crate::resolve::read_drive;
 use crate::spec::FIELDS;
 use serde_json::{Value, json};
 use smrlab_disk::model::OVERRIDES;
@@ -11,6 +10,7 @@ use smrlab_drive::sched::{PARAMS, SCHEDULERS};
 use smrlab_stl::LAYERS;
 use smrlab_trace::formats::FORMATS;
 use smrlab_trace::generators::GENERATORS;
+use smrlab_trace::read_drive;
 use smrlab_units::spec::{Param, SpecError, hint, split_item};
 use std::sync::LazyLock;
 
@@ -87,7 +87,7 @@ fn own_drive(text: &str) -> Option<Result<Value>> {
     if !preset && !name.ends_with(".toml") || preset && pairs.is_empty() {
         return None;
     }
-    let model = smrlab_disk::model::load(text, crate::resolve::read_drive);
+    let model = smrlab_disk::model::load(text, read_drive);
     Some(model.map(|d| of_drive(text, &d)).map_err(|e| RunError::field("name", e)))
 }
 

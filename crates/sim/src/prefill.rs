@@ -182,7 +182,7 @@ impl Prefill {
         control: &Control,
     ) -> Result<()> {
         let mut done = 0;
-        while rounds.next() {
+        while rounds.next(control)? {
             let mut write = || self.write_round(&rounds, done, drive, control);
             let mut count = || {
                 let prefilled = if rounds.near() { Updates::prefilled_close } else { Updates::prefilled };
@@ -283,7 +283,7 @@ impl Prefill {
                 None => reads.runs().try_for_each(|run| in_order(run.start, run.end)),
             };
         };
-        while rounds.next() {
+        while rounds.next(control)? {
             for request in rounds.units.iter().map(|&unit| self.unit(unit)) {
                 write(request.lba.0, request.blocks.0)?;
             }
@@ -326,9 +326,8 @@ mod tests {
         let (span, volume) = (Blocks(1000), Blocks(80 * UNIT));
         let prefill =
             Prefill { resolved: String::new(), span, writes: Writes::Anywhere { volume: volume.0, seed: 1 } };
-        let mut round = Rounds::new(span, Blocks(60 * UNIT), 1, None);
-        assert!(round.next());
-        let control = Control::new();
+        let (mut round, control) = (Rounds::new(span, Blocks(60 * UNIT), 1, None), Control::new());
+        assert!(round.next(&control).unwrap());
         prefill.write_round(&round, 20, &mut drive, &control);
         assert_eq!((control.prefills(), control.share()), (true, 0.25), "a round is looked at as it begins");
     }

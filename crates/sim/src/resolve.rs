@@ -1,5 +1,6 @@
 //! From what a user wrote to everything that a run is made of; all faults at once.
 
+use crate::control::Control;
 use crate::engine::Arrivals;
 use crate::error::{Result, RunError};
 use crate::metrics::{Adjusted, MetricsSetup};
@@ -11,16 +12,12 @@ use smrlab_array::{ArrayContext, ArrayState, BuiltArray, Chosen};
 use smrlab_drive::assemble::BuildLayer;
 use smrlab_drive::{Assembled, Wanted, assemble};
 use smrlab_stl::{BuildContext, Built, zones_of};
-use smrlab_trace::{AddressSpace, Filter, Mix, OpenContext, Pipeline, Steps, TraceSource, combine, pipeline};
+use smrlab_trace::{
+    AddressSpace, Filter, Mix, OpenContext, Pipeline, Steps, TraceSource, combine, pipeline, read_drive,
+};
 use smrlab_units::problems::Problems;
 use smrlab_units::spec::{Kind, Param, SpecError, Values, hint, split_item};
 use smrlab_units::{Blocks, SimTime, parse_time};
-use std::fs::File;
-use std::io::{ErrorKind, Read};
-use std::path::Path;
-
-/// Bytes of a file that describes a drive, at most: a list of all defects and a map of all tracks have some megabytes.
-const LONGEST: u64 = 64 << 20;
 
 /// An array that can be started; its first drive is the run's own.
 pub struct ArrayRun {
@@ -95,26 +92,6 @@ fn arrivals(text: &str) -> Result<(Arrivals, String), SpecError> {
             "'{text}' is not accepted{}: 'trace', 'pauses' or 'closed[,depth=N][,think=T]'",
             hint(name, ["trace", "pauses", "closed"])
         ))),
-    }
-}
-
-/// The bytes of a file that describes a drive; a device that has no end is none.
-pub(crate) fn read_described(path: &Path) -> std::io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    let n = File::open(path)?.take(LONGEST + 1).read_to_end(&mut bytes)?;
-    if n as u64 > LONGEST {
-        let text = format!("no file of a drive: longer than {} MiB", LONGEST >> 20);
-        return Err(std::io::Error::new(ErrorKind::FileTooLarge, text));
-    }
-    Ok(bytes)
-}
-
-/// The text of a drive file.
-pub(crate) fn read_drive(path: &str) -> Result<String, String> {
-    match read_described(Path::new(path)) {
-        Ok(bytes) => String::from_utf8(bytes).map_err(|_| "no drive file: it is no text".to_owned()),
-        Err(e) if e.kind() == ErrorKind::NotFound => Err("there is no such file".to_owned()),
-        Err(e) => Err(e.to_string()),
     }
 }
 
@@ -291,7 +268,7 @@ fn numbers(spec: &Spec, faults: &mut Problems) {
     faults.choice("adjusted_rule", &spec.adjusted_rule, &["ceil", "floor+1"]);
     faults.choice("address_space", &spec.address_space, &["overlap", "concat"]);
     if !pipeline::SCALES.contains(&spec.scale_time) {
-        faults.add("scale_time", format!("{} is not accepted: from 1e-9 to 1e12", spec.scale_time));
+        faults.add("scale_time", format!("{:?} is not accepted: from 1e-9 to 1e12", spec.scale_time));
     }
     if spec.adjusted_blocks == 0 {
         faults.add("adjusted_blocks", "0 is not accepted: a whole number from 1");
@@ -364,51 +341,41 @@ impl Resolved {
         }
     }
 
-    /// Opens the trace (or traces).
+    /// Opens the trace (or traces), whose reading ends when `control` is cancelled.
     ///
     /// # Errors
     /// Those of the trace.
-    pub fn open_trace(&self) -> Result<Box<dyn TraceSource>> {
-        opened(&self.spec, Some(self.host))
+    pub fn open_trace(&self, control: &Control) -> Result<Box<dyn TraceSource>> {
+        opened(&self.spec, Some(self.host), control)
     }
 }
 
-fn opened(spec: &Spec, capacity: Option<Blocks>) -> Result<Box<dyn TraceSource>> {
-    let context = OpenContext { capacity, seed: spec.seed, skip_bad: spec.skip_bad };
+fn opened(spec: &Spec, capacity: Option<Blocks>, control: &Control) -> Result<Box<dyn TraceSource>> {
+    let context =
+        OpenContext { capacity, seed: spec.seed, skip_bad: spec.skip_bad, stop: control.stop().clone() };
     let mix = Mix::parse(&spec.join, spec.seed).map_err(|e| RunError::field("join", e))?;
     let space = if spec.address_space == "concat" { AddressSpace::Concat } else { AddressSpace::Overlap };
     Ok(combine(&spec.trace, space, mix, &context)?)
 }
 
 /// The requests of a specification's traces by themselves, with what is done to them on their way. There is no drive: `host_blocks` is
-/// the space that addresses are wrapped to.
+/// the space that addresses are wrapped to. Reading ends when `control` is cancelled.
 ///
 /// # Errors
 /// All that is wrong with the fields about traces; those of the trace.
-pub fn traces(given: &Spec) -> Result<impl TraceSource + use<>> {
+pub fn traces(given: &Spec, control: &Control) -> Result<impl TraceSource + use<>> {
     let (mut spec, mut faults) = (given.clone(), Problems::default());
     burst(&mut spec, &mut faults);
     numbers(&spec, &mut faults);
     let host = spec.host_blocks.map(Blocks);
     let steps = steps(&spec, host, None, &mut faults);
     faults.finish().map_err(RunError::Spec)?;
-    Ok(Pipeline::new(opened(&spec, host)?, steps)?)
+    Ok(Pipeline::new(opened(&spec, host, control)?, steps)?)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_drive_file_has_an_end() {
-        assert_eq!(read_drive("/dev/zero").unwrap_err(), "no file of a drive: longer than 64 MiB");
-        assert_eq!(read_drive("/dev/null").unwrap(), "");
-        let binary = std::env::temp_dir().join(format!("smrlab-binary-{}", std::process::id()));
-        std::fs::write(&binary, [0xff, 0xfe]).unwrap();
-        let said = read_drive(binary.to_str().unwrap()).unwrap_err();
-        std::fs::remove_file(&binary).unwrap();
-        assert_eq!(said, "no drive file: it is no text");
-    }
 
     /// A run of random requests on a small drive, and more fields.
     fn spec(more: &str) -> Spec {
@@ -475,7 +442,10 @@ mod tests {
         let all = |more: &str| {
             let synth = "synth:uniform,requests=20,span=1GB,interarrival";
             let text = format!("trace = ['{synth}=1ms', '{synth}=3ms']\nseed = 3\n{more}");
-            let all = smrlab_trace::read_all(&mut traces(&Spec::from_toml(&text).unwrap()).unwrap()).unwrap();
+            let all = smrlab_trace::read_all(
+                &mut traces(&Spec::from_toml(&text).unwrap(), &Control::new()).unwrap(),
+            )
+            .unwrap();
             all.iter().map(|r| (r.arrival.0, r.lba.0)).collect::<Vec<_>>()
         };
         assert_eq!(all("burst = 2"), all("join = 'bursts,requests=2'"));
@@ -485,7 +455,8 @@ mod tests {
     /// Without a drive addresses are wrapped to the limit.
     #[test]
     fn traces_by_themselves_are_wrapped_to_the_limit() {
-        let all = |more: &str| smrlab_trace::read_all(&mut traces(&spec(more)).unwrap()).unwrap();
+        let all =
+            |more: &str| smrlab_trace::read_all(&mut traces(&spec(more), &Control::new()).unwrap()).unwrap();
         let wrapped = all("host_blocks = 4096\nwrap = 'capacity'");
         assert!(wrapped.iter().all(|r| r.end().0 <= 4096) && all("").iter().any(|r| r.end().0 > 4096));
     }

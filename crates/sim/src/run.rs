@@ -45,9 +45,10 @@ pub fn run_resolved(mut run: Resolved, control: &Control, logs: Option<&Path>) -
                 "'read' reads the trace twice, and standard input cannot be: save it to a file first";
             return Err(RunError::field("prefill", problem));
         }
-        read_first(&mut Feed::new(run.open_trace()?, run.steps.clone(), run.host)?, &mut reads)?;
+        let mut feed = Feed::new(run.open_trace(control)?, run.steps.clone(), run.host)?;
+        read_first(&mut feed, &mut reads)?;
     }
-    let mut feed = Feed::new(run.open_trace()?, run.steps.clone(), run.host)?;
+    let mut feed = Feed::new(run.open_trace(control)?, run.steps.clone(), run.host)?;
     if let Some(array) = run.array.take() {
         let again =
             |mut run: Resolved| Some(run.array.take()?).map(|array| several(run, array, Logs::default()));

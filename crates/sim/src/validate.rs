@@ -16,6 +16,7 @@ use serde_json::{Map, Value, json};
 use smrlab_drive::assemble::BuildLayer;
 use smrlab_drive::{ScheduledDrive, Wanted, assemble};
 use smrlab_stl::HostRequest;
+use smrlab_trace::read_drive;
 use smrlab_units::problems::Problems;
 use smrlab_units::{Blocks, HostOp, Lba, SimTime, counted};
 
@@ -66,7 +67,7 @@ pub struct Compared {
 /// # Errors
 /// Faults of the drive and the layer, or a request beyond the host's space.
 pub fn replay(drive: &str, layer: &str, measured: &[Measured]) -> Result<Vec<Compared>> {
-    replay_on(drive, crate::resolve::read_drive, &smrlab_stl::build, layer, measured)
+    replay_on(drive, read_drive, &smrlab_stl::build, layer, measured)
 }
 
 /// The same on a drive whose file `read` reads, with a layer that `build` builds.
@@ -134,7 +135,7 @@ pub fn figures(rows: &[&Compared]) -> Map<String, Value> {
 /// # Errors
 /// A drive that cannot be loaded.
 pub fn own_layer(drive: &str) -> Result<&'static str> {
-    let model = smrlab_disk::model::load(drive, crate::resolve::read_drive);
+    let model = smrlab_disk::model::load(drive, read_drive);
     let model = model.map_err(|e| RunError::field("drive", e))?;
     Ok(if model.spec().cache.is_some() { "persistent-cache" } else { "cmr" })
 }

@@ -1,9 +1,9 @@
 //! One trace out of several: merged by time or mixed in bursts, on the same addresses or side by side.
 
-use crate::open::{open_raw, split_target};
+use crate::open::{open_raw, split_target, synth};
 use crate::raw::{Raw, Start};
 use crate::transforms::{Chain, Concat, DeviceExtents, Interleave, Merge, Offset, Origin, Peeked, Started};
-use crate::{OpenContext, Result, TraceError, TraceSource, generators, target};
+use crate::{OpenContext, Result, TraceError, TraceSource, target};
 use smrlab_units::spec::{Kind, Param, SpecError, Values, split_item};
 use smrlab_units::{Blocks, SimTime};
 use std::collections::BTreeMap;
@@ -104,7 +104,7 @@ fn is_stdin(text: &str) -> bool {
 
 fn part(text: &str, context: &OpenContext) -> Result<Input> {
     if let Some(item) = text.strip_prefix("synth:") {
-        return Ok(Input::Synth(generators::open(item, context)?));
+        return Ok(Input::Synth(synth(item, context)?));
     }
     let (path, item) = split_target(text)?;
     let Some(files) = target::files(path)? else {

@@ -84,6 +84,9 @@ pub enum TraceError {
     /// A parameter or name that is wrong.
     #[error(transparent)]
     Spec(#[from] SpecError),
+    /// Somebody asked to stop.
+    #[error("interrupted")]
+    Stopped,
     /// A request that a transform or a writer cannot take.
     #[error("{0}")]
     Request(String),

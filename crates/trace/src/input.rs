@@ -1,6 +1,6 @@
 //! Bytes of a trace file: opened, decompressed by what they are (not by the file's name), and cut into pieces.
 
-use crate::{Result, TraceError, archive, remote};
+use crate::{Result, Stop, TraceError, archive, remote};
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
@@ -24,6 +24,7 @@ pub struct Input {
     position: u64,
     raw_read: Arc<AtomicU64>,
     raw_size: Option<u64>,
+    stop: Stop,
 }
 
 /// Counts the bytes taken from the file, for progress.
@@ -110,7 +111,14 @@ impl Input {
             position: 0,
             raw_read,
             raw_size,
+            stop: Stop::default(),
         })
+    }
+
+    /// The same, which fails once somebody asks to stop.
+    #[must_use]
+    pub fn stopping(self, stop: &Stop) -> Self {
+        Self { stop: stop.clone(), ..self }
     }
 
     /// What messages call it.
@@ -164,7 +172,7 @@ impl Input {
     /// Makes the window hold at least `n` bytes where the data has so many; returns its length.
     ///
     /// # Errors
-    /// When the file cannot be read, or its compressed data is truncated or damaged.
+    /// When the file cannot be read, or its compressed data is truncated or damaged; when somebody asked to stop.
     pub fn fill(&mut self, n: usize) -> Result<usize> {
         if self.end - self.start >= n {
             return Ok(self.end - self.start);
@@ -180,6 +188,7 @@ impl Input {
         }
         let goal = n.min(self.buf.len());
         while !self.ended && self.end < goal {
+            self.stop.check()?;
             match self.reader.read(&mut self.buf[self.end..]) {
                 Ok(0) => self.ended = true,
                 Ok(k) => self.end += k,
@@ -281,6 +290,18 @@ mod tests {
         input.consume(9000);
         assert!(input.fill(1000)? < 2000);
         Ok(())
+    }
+
+    /// Asked to stop, neither more of a file nor of a pipe that brings a byte at a time is read.
+    #[test]
+    fn what_is_stopped_reads_no_more() {
+        let stop = Stop::default();
+        let mut input = Input::from_reader("-", Box::new(io::repeat(b'x')), None).unwrap().stopping(&stop);
+        let have = input.fill(1000).unwrap();
+        stop.ask();
+        assert_eq!(input.fill(have).unwrap(), have, "what is there already");
+        assert!(matches!(input.fill(have + 1), Err(TraceError::Stopped)));
+        assert_eq!(input.window().len(), have);
     }
 
     #[test]

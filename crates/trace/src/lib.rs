@@ -5,6 +5,7 @@
 
 mod archive;
 mod combine;
+mod described;
 mod detect;
 mod devices;
 mod error;
@@ -24,10 +25,12 @@ pub mod reader;
 mod record;
 pub mod remote;
 mod source;
+mod stop;
 mod target;
 pub mod transforms;
 
 pub use combine::{AddressSpace, Mix, combine};
+pub use described::{read_described, read_drive};
 pub use error::{Result, TraceError};
 pub use files::{can_replace_file, read_known, replace_file};
 pub use filter::{Filter, PARAMS as FILTER};
@@ -37,3 +40,4 @@ pub use parquet_writer::{Packing, ParquetWriter, SCHEMA_VERSION, convert};
 pub use pipeline::{Pipeline, Steps};
 pub use record::{Batch, Record};
 pub use source::{Memory, TraceSource, read_all};
+pub use stop::Stop;

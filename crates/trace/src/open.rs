@@ -5,13 +5,14 @@ use crate::formats::{FORMATS, Format};
 use crate::generators;
 use crate::input::Input;
 use crate::raw::{Raw, open_as};
-use crate::{Result, TraceSource, remote};
+use crate::stop::Stoppable;
+use crate::{Result, Stop, TraceSource, remote};
 use smrlab_units::Blocks;
 use smrlab_units::spec::{SpecError, Values, split_item};
 use std::path::Path;
 
 /// What a trace needs to know of the run that it is opened for.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct OpenContext {
     /// The capacity that spans written as shares are taken of.
     pub capacity: Option<Blocks>,
@@ -19,6 +20,8 @@ pub struct OpenContext {
     pub seed: u64,
     /// Bad lines to pass over where the trace is not given `skip_bad`.
     pub skip_bad: u64,
+    /// Ends the reading.
+    pub stop: Stop,
 }
 
 /// Opens the trace that `text` names.
@@ -27,16 +30,21 @@ pub struct OpenContext {
 /// When the text is wrong, the file cannot be read, its format cannot be told, or it has no request.
 pub fn open(text: &str, context: &OpenContext) -> Result<Box<dyn TraceSource>> {
     if let Some(item) = text.strip_prefix("synth:") {
-        return generators::open(item, context);
+        return synth(item, context);
     }
     let (path, item) = split_target(text)?;
     Ok(open_raw(path, item, context)?.started())
 }
 
+/// The requests of a generator.
+pub(crate) fn synth(item: &str, context: &OpenContext) -> Result<Box<dyn TraceSource>> {
+    Ok(Box::new(Stoppable::new(generators::open(item, context)?, &context.stop)))
+}
+
 /// Opens the file at `path` as the format `item`, whose name may be missing.
 pub(crate) fn open_raw(path: &str, item: &str, context: &OpenContext) -> Result<Raw> {
     let (name, mut pairs) = split_item(item);
-    let input = Input::open(path)?;
+    let input = Input::open(path)?.stopping(&context.stop);
     let (format, input) = match name {
         "" | "auto" => detect(input)?,
         name => (known(name)?, input),
@@ -46,7 +54,8 @@ pub(crate) fn open_raw(path: &str, item: &str, context: &OpenContext) -> Result<
         pairs.push(("skip_bad", &tolerated));
     }
     let values = Values::check(format.name, &format.parameters(), &pairs)?;
-    open_as(input, path, format, &values)
+    let raw = open_as(input, path, format, &values)?;
+    Ok(Raw { source: Box::new(Stoppable::new(raw.source, &context.stop)), ..raw })
 }
 
 /// Opens bytes that are already in memory, in the named format (and `k=v` parameters), as [`open`] would a file.

@@ -56,7 +56,7 @@ impl Steps {
             return refuse("a limit of 0 requests leaves nothing: a whole number from 1".to_owned());
         }
         if !SCALES.contains(&self.scale_time) {
-            return refuse(format!("time scale {}: it must be from 1e-9 to 1e12", self.scale_time));
+            return refuse(format!("time scale {:?}: it must be from 1e-9 to 1e12", self.scale_time));
         }
         if self.wrap == Some(Blocks::ZERO) {
             return refuse("cannot wrap addresses to a space of 0 blocks".to_owned());

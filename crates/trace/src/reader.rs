@@ -74,6 +74,10 @@ pub struct Tolerance {
     pub window: SimTime,
 }
 
+/// Lines or records without a request among them, behind which there is none to be expected: no recording begins so, and `/dev/zero` has
+/// no end.
+const BARREN: u64 = 1 << 26;
+
 /// Counts pieces and bad pieces, and watches the order.
 struct Watch {
     tolerance: Tolerance,
@@ -161,6 +165,16 @@ impl Watch {
             batch.clear();
         }
         TraceError::RunsBack { file, place: format!(", {place}"), at: early.at, after: early.after, needed }
+    }
+
+    /// Refuses what has had so many `pieces` (as they are called) and no request.
+    fn refuse_barren(&self, file: &str, pieces: &str) -> Result<()> {
+        if self.rows > 0 || self.pieces < BARREN {
+            return Ok(());
+        }
+        let what =
+            format!("none of its first {} {pieces} is a request: is it of another format?", self.pieces);
+        Err(TraceError::unreadable(file, what))
     }
 
     fn ended(&self, file: &str, hint: Option<String>) -> Result<bool> {
@@ -259,6 +273,7 @@ impl<F: LineFormat> TraceSource for Lines<F> {
             let taken = self.window(out, false)?;
             self.input.consume(taken);
             if taken > 0 {
+                self.watch.refuse_barren(self.input.file(), "lines")?;
                 continue;
             }
             let after = self.input.fill(before + 1)?;
@@ -388,6 +403,7 @@ impl<F: RecordFormat> TraceSource for Records<F> {
             if !self.step(out)? {
                 break;
             }
+            self.watch.refuse_barren(self.input.file(), "records")?;
         }
         if out.is_empty() {
             return self.watch.ended(self.input.file(), self.format.empty_hint());

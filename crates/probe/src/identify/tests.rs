@@ -1,7 +1,7 @@
 //! What is found out about simulated drives against what they are.
 
 use super::*;
-use crate::fakes::{StopAfter, Told};
+use crate::fakes::{StopAfter, Told, simulated};
 use crate::{Mirrored, ProbeError, Quiet, SimTarget, TargetError, TimedTarget, Timing};
 use smrlab_disk::model::load;
 use smrlab_drive::{Drive, DriveSetup};
@@ -302,7 +302,7 @@ fn sittings_add_up() {
         ("modern-7200,capacity=100GB/cmr", DriveKind::Cmr),
         ("modern-7200,capacity=100GB/host-aware", DriveKind::HostAware),
     ] {
-        let mut target = crate::open::simulated(text).unwrap();
+        let mut target = simulated(text);
         let mut known = Sittings::new(target.blocks().0);
         for _ in 0..2 {
             let before = known.found.quality.requests;
@@ -398,7 +398,7 @@ fn what_is_no_disk_is_refused_at_once_and_left_as_it_is() {
 #[test]
 fn a_host_managed_drive_is_told_by_what_it_refuses() {
     for text in ["tiny/zoned", "tiny/zoned,conventional=0%,zone=64KiB,capacity=48KiB", "modern-7200/zoned"] {
-        let mut target = crate::open::simulated(text).unwrap();
+        let mut target = simulated(text);
         let found = identify(&mut target, &mut Quiet).unwrap();
         assert_eq!((found.kind, found.confidence), (DriveKind::HostManaged, 1.0), "{text}");
         assert!(found.answer.contains("host-managed") && found.answer.contains("write pointer"));
@@ -416,7 +416,7 @@ fn a_host_managed_drive_is_told_by_what_it_refuses() {
 #[test]
 fn zones_that_do_not_behave_are_said_and_others_prefer() {
     let does = |text: &str| {
-        let mut target = crate::open::simulated(text).unwrap();
+        let mut target = simulated(text);
         let mut found = Sittings::new(target.blocks().0).found;
         (zoned::look(&mut target, &mut found).unwrap(), found)
     };
@@ -442,10 +442,10 @@ fn zones_that_do_not_behave_are_said_and_others_prefer() {
             self.0.pause(span);
         }
         fn zone(&self) -> Option<Zone> {
-            crate::open::simulated("tiny/zoned").unwrap().zone()
+            simulated("tiny/zoned").zone()
         }
     }
-    let mut target = Boasts(crate::open::simulated("tiny/cmr").unwrap());
+    let mut target = Boasts(simulated("tiny/cmr"));
     let mut found = Sittings::new(target.blocks().0).found;
     assert_eq!(zoned::look(&mut target, &mut found).unwrap(), Does::Other);
     assert!(found.evidence[0].saw.contains("does not do what it says"));
@@ -467,7 +467,7 @@ fn a_drive_that_is_gone_refuses_nothing() {
         }
         fn pause(&mut self, _: SimTime) {}
         fn zone(&self) -> Option<Zone> {
-            crate::open::simulated("tiny/zoned").unwrap().zone()
+            simulated("tiny/zoned").zone()
         }
     }
     let look = |gone| zoned::look(&mut Gone(gone), &mut Sittings::new(1 << 20).found);

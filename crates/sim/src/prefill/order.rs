@@ -1,7 +1,9 @@
 //! The order of a random prefill: each unit once, those of one independent part of the layer's space together, a round at a time, so
 //! that the maps of a part lie in the processor's caches while it is written to.
 
-use super::UNIT;
+use super::{BATCH, UNIT};
+use crate::control::Control;
+use crate::error::Result;
 use smrlab_stl::Independent;
 use smrlab_units::Blocks;
 use smrlab_units::reciprocal::Reciprocal;
@@ -28,47 +30,57 @@ impl Rounds {
     }
 
     /// Draws the next ones; `false`: there are none.
-    pub(super) fn next(&mut self) -> bool {
+    ///
+    /// # Errors
+    /// A cancelled run: drawing a round takes seconds.
+    pub(super) fn next(&mut self, control: &Control) -> Result<bool> {
         // As many in each: a short last one would go over all parts for little.
         let n = self.left.div_ceil(self.left.div_ceil(ROUND).max(1));
         self.left -= n;
         match self.parts.filter(|parts| parts.each.0.is_multiple_of(UNIT)) {
-            Some(parts) => self.by_part(n, parts),
+            Some(parts) => self.by_part(n, parts, control)?,
             None => {
                 // There are no parts, or units may lie in two.
                 self.units.clear();
-                self.units.extend(self.order.by_ref().take(n));
+                drawn(&mut self.order, n, control, |unit| self.units.push(unit))?;
                 self.ends = vec![self.units.len()];
             }
         }
-        !self.units.is_empty()
+        Ok(!self.units.is_empty())
     }
 
     /// The next `n`, those of a part together and in their order. They are drawn twice, to be counted and to be put in
     /// their places, which takes less than moving them.
-    fn by_part(&mut self, n: usize, parts: Independent) {
+    fn by_part(&mut self, n: usize, parts: Independent, control: &Control) -> Result<()> {
         let (each, count) = (Reciprocal::new(parts.each.0 / UNIT), Reciprocal::new(parts.count));
         let part = |unit: u64| count.div_rem_wide(each.div_wide(unit)).1 as usize;
         self.ends = vec![0; parts.count as usize];
-        for unit in self.order.clone().take(n) {
-            self.ends[part(unit)] += 1;
-        }
-        let mut drawn = 0;
+        drawn(&mut self.order.clone(), n, control, |unit| self.ends[part(unit)] += 1)?;
+        let mut before = 0;
         for end in &mut self.ends {
-            (*end, drawn) = (drawn, drawn + *end);
+            (*end, before) = (before, before + *end);
         }
-        self.units.resize(drawn, 0);
-        for unit in self.order.by_ref().take(n) {
+        self.units.resize(before, 0);
+        drawn(&mut self.order, n, control, |unit| {
             let to = &mut self.ends[part(unit)];
             self.units[*to] = unit;
             *to += 1;
-        }
+        })
     }
 
     /// Whether the maps of a part lie in the processor's caches while it is written to.
     pub(super) fn near(&self) -> bool {
         self.units.len() <= NEAR * self.ends.len()
     }
+}
+
+/// Calls `each` with the next `n` of an order, or as many as there are.
+fn drawn(order: &mut Shuffled, n: usize, control: &Control, mut each: impl FnMut(u64)) -> Result<()> {
+    for from in (0..n).step_by(BATCH) {
+        control.check()?;
+        order.by_ref().take(BATCH.min(n - from)).for_each(&mut each);
+    }
+    Ok(())
 }
 
 /// The numbers below `n`, each once, in an order that looks random: a generator of full period, numbers from `n` on
@@ -124,7 +136,7 @@ mod tests {
             let parts = Some(Independent { count: 3, each: Blocks(each) });
             let order = Shuffled::new(1000, 7);
             let mut rounds = Rounds { order, left, parts, units: vec![99; 40], ends: vec![] };
-            assert!(rounds.next());
+            assert!(rounds.next(&Control::new()).unwrap());
             rounds
         };
         let plain: Vec<u64> = Shuffled::new(1000, 7).take(500).collect();
@@ -133,11 +145,27 @@ mod tests {
         let of = |part: u64| plain.iter().filter(move |&unit| unit / 2 % 3 == part).copied();
         assert_eq!(rounds.units, (0..3).flat_map(of).collect::<Vec<_>>());
         assert_eq!(rounds.ends, [of(0).count(), 500 - of(2).count(), 500]);
-        assert!(!rounds.next());
+        assert!(!rounds.next(&Control::new()).unwrap());
         assert_eq!(rounds.order.next(), Shuffled::new(1000, 7).nth(500), "it goes on behind them");
         let undivided = round(12, 500);
         assert_eq!((undivided.units, undivided.ends), (plain, vec![500]), "unit 1 lies in two parts");
         assert_eq!(round(16, 4000).units.len(), 1000, "there are no more");
+    }
+
+    #[test]
+    fn of_a_cancelled_run_nothing_more_is_drawn() {
+        let (control, mut seen) = (Control::new(), 0);
+        let done = drawn(&mut Shuffled::new(1 << 20, 7), 1 << 20, &control, |_| {
+            seen += 1;
+            if seen == 10 {
+                control.cancel();
+            }
+        });
+        assert!(done.is_err() && seen <= BATCH, "{seen}");
+        for parts in [None, Some(Independent { count: 3, each: Blocks(16) })] {
+            let mut rounds = Rounds::new(Blocks(1 << 20), Blocks(1 << 20), 7, parts);
+            assert!(rounds.next(&control).is_err() && rounds.units.is_empty());
+        }
     }
 
     #[test]

@@ -10,11 +10,11 @@
 
 use super::{Compared, Measured, demerit, replay_on};
 use crate::error::{Result, RunError};
-use crate::resolve::read_drive;
 use serde_json::{Value, json};
 use smrlab_disk::mechanics::Distance;
 use smrlab_disk::model::{DriveSpec, load, write};
 use smrlab_disk::{DriveModel, SeekCurve};
+use smrlab_trace::read_drive;
 use smrlab_units::{HostOp, Pba, SimTime};
 
 /// How often the model is asked.

@@ -73,8 +73,11 @@ struct Phases {
 }
 
 fn make(v: &Values, common: &Common) -> Made {
-    let context =
-        OpenContext { capacity: Some(Blocks(common.span)), seed: common.rng.clone().bits(), skip_bad: 0 };
+    let context = OpenContext {
+        capacity: Some(Blocks(common.span)),
+        seed: common.rng.clone().bits(),
+        ..OpenContext::default()
+    };
     let mut phases = Vec::new();
     for text in parts(v.text("of").unwrap_or_default()) {
         let phase = phase(text).map_err(|e| v.bad("of", e.to_string()))?;
@@ -161,7 +164,7 @@ impl Phases {
                 // Each phase draws other numbers, in each repetition too.
                 let seed = self.context.seed.wrapping_add(self.begun);
                 // It was made once before, without an error.
-                self.current = begin(generator, values, &OpenContext { seed, ..self.context }).ok();
+                self.current = begin(generator, values, &OpenContext { seed, ..self.context.clone() }).ok();
             }
         }
         true

@@ -206,6 +206,12 @@ fn seeds() -> Vec<(String, Vec<u8>)> {
     seeds
 }
 
+/// Records of zeroes are requests of no bytes, which are none, and have no end.
+#[test]
+fn what_has_many_records_and_no_request_is_given_up() {
+    says("/dev/zero:oracleGeneral", &["/dev/zero: ", "none of its first 67108864 records is a request"]);
+}
+
 /// Opens bytes in memory, Parquet too.
 fn opened(format: &str, bytes: Vec<u8>) -> Result<Box<dyn TraceSource>, TraceError> {
     if format.starts_with("parquet") {

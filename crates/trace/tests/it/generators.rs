@@ -5,7 +5,7 @@ use smrlab_trace::{Batch, OpenContext, open, read_all};
 use smrlab_units::{Blocks, HostOp};
 
 fn all(item: &str) -> Batch {
-    let context = OpenContext { capacity: Some(Blocks(1_000_000)), seed: 7, skip_bad: 0 };
+    let context = OpenContext { capacity: Some(Blocks(1_000_000)), seed: 7, ..OpenContext::default() };
     read_all(&mut open(&format!("synth:{item}"), &context).unwrap()).unwrap()
 }
 
@@ -95,7 +95,7 @@ fn locality_is_where_it_is_said_to_be() {
 fn an_address_is_remembered_as_long_as_it_is_said_to_be() {
     for memory in [1, 2, 7] {
         let item = format!("synth:local-time,requests=5000,reuse=60%,memory={memory}");
-        let context = OpenContext { capacity: Some(Blocks(1 << 45)), seed: 7, skip_bad: 0 };
+        let context = OpenContext { capacity: Some(Blocks(1 << 45)), seed: 7, ..OpenContext::default() };
         let a = read_all(&mut open(&item, &context).unwrap()).unwrap();
         let back = (1..a.len()).filter_map(|i| a.lba[..i].iter().rev().position(|lba| *lba == a.lba[i]));
         assert_eq!(back.max(), Some(memory - 1), "{memory}");
@@ -161,7 +161,7 @@ fn requests_end_with_the_span() {
 fn an_alignment_beyond_the_span_leaves_one_place() {
     for g in GENERATORS.iter().filter(|g| !["zoned", "kv-store"].contains(&g.name)) {
         let item = format!("synth:{},requests=100,span=1000blk,align=1GiB", g.name);
-        let context = OpenContext { capacity: Some(Blocks(1_000_000)), seed: 7, skip_bad: 0 };
+        let context = OpenContext { capacity: Some(Blocks(1_000_000)), seed: 7, ..OpenContext::default() };
         let Ok(mut source) = open(&item, &context) else { continue };
         let a = read_all(&mut source).unwrap();
         assert!(a.iter().all(|r| r.end().0 <= 1000), "{}", g.name);
@@ -238,7 +238,7 @@ fn the_streams_of_the_dvs_study_fit_its_table() {
         ("financial1", 0.45 / 2.0, 2569.0, 4082.0, 0.7845, 0.975),
         ("financial2", 0.33 / 2.0, 2228.0, 3033.0, 0.1764, 0.981),
     ] {
-        let context = OpenContext { capacity: Some(Blocks(1 << 40)), seed: 7, skip_bad: 0 };
+        let context = OpenContext { capacity: Some(Blocks(1 << 40)), seed: 7, ..OpenContext::default() };
         let item = format!("synth:dvs-raid,stream={name},requests=200_000");
         let a = read_all(&mut open(&item, &context).unwrap()).unwrap();
         let bytes = |op| mean(a.iter().filter(|r| r.op == op).map(|r| f64::from(r.blocks) * 512.0));

@@ -64,7 +64,7 @@ const ON_RECORD: &[(&str, u64)] = &[
 
 #[test]
 fn each_generator_draws_what_is_on_record() {
-    let context = OpenContext { capacity: Some(Blocks(1_000_000)), seed: 7, skip_bad: 0 };
+    let context = OpenContext { capacity: Some(Blocks(1_000_000)), seed: 7, ..OpenContext::default() };
     let mut off = Vec::new();
     for (item, recorded) in ON_RECORD {
         let all = open(&format!("synth:{item}"), &context).and_then(|mut s| read_all(&mut s));
