@@ -134,7 +134,9 @@ fn an_array_from_a_state_does_what_the_first_one_does_next() {
         let held = |state: &SavedState| state.written.iter().map(|r| r.end - r.start).sum::<u64>();
         let (all, knows) = (first.size() / 512, array.starts_with("dvs"));
         assert!(held(&state.array) > 0 && (held(&state.array) < all) == knows, "{array}");
-        assert!(state.members.iter().all(|member| (1..member.blocks).contains(&held(member))), "{array}");
+        // A conventional drive keeps no such list: that of raid4s is the last.
+        let shingled = &state.members[..state.members.len() - usize::from(array.starts_with("raid4s"))];
+        assert!(shingled.iter().all(|member| (1..member.blocks).contains(&held(member))), "{array}");
         first.reset_stats();
         work(&first, 400, 700);
         let from_state = Config { from_state: Some(file.clone()), ..config() };
