@@ -98,3 +98,38 @@ impl RunError {
 fn environment(e: &std::io::Error) -> bool {
     matches!(e.kind(), std::io::ErrorKind::StorageFull | std::io::ErrorKind::OutOfMemory)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Error, ErrorKind};
+
+    /// What the system refuses is told with what to do, and is nobody's input; a trace that is not there is.
+    #[test]
+    fn an_error_says_who_has_to_act() {
+        let io = |kind| RunError::Io { what: "o/media.parquet".to_owned(), source: Error::new(kind, "why") };
+        let read = |kind| RunError::Trace(TraceError::io("t", Error::new(kind, "why")));
+        let write = TraceError::Unwritable { file: "t".to_owned(), source: Error::other("why") };
+        let free = "; free some space or choose another place (nothing was left there)";
+        for (e, kind, text) in [
+            (io(ErrorKind::StorageFull), Kind::Environment, format!("o/media.parquet: why{free}")),
+            (
+                io(ErrorKind::PermissionDenied),
+                Kind::Environment,
+                "o/media.parquet: why; choose another place".to_owned(),
+            ),
+            (io(ErrorKind::NotFound), Kind::Environment, "o/media.parquet: why".to_owned()),
+            (read(ErrorKind::StorageFull), Kind::Environment, "t: no space left on the device".to_owned()),
+            (read(ErrorKind::OutOfMemory), Kind::Environment, "t: why".to_owned()),
+            (read(ErrorKind::NotFound), Kind::Input, "t: there is no such file".to_owned()),
+            (TraceError::unreadable("t", "why").into(), Kind::Input, "t: why".to_owned()),
+            (write.into(), Kind::Environment, "t: cannot be written: why; choose another place".to_owned()),
+            (RunError::field("layer", "why"), Kind::Input, "layer: why".to_owned()),
+            (RunError::Request("why".to_owned()), Kind::Input, "why".to_owned()),
+            (RunError::Verification("why".to_owned()), Kind::Verification, "why".to_owned()),
+            (RunError::Interrupted, Kind::Interrupted, "interrupted".to_owned()),
+        ] {
+            assert_eq!((e.kind(), e.to_string()), (kind, text));
+        }
+    }
+}

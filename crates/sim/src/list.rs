@@ -214,7 +214,12 @@ pub fn explain_json(name: &str) -> Result<Value> {
     };
     let found = |name: &str| ALL.iter().find(|v| is(v, "name", name) || is(v, "aliases", name)).cloned();
     found(name).or_else(|| found(&format!("synth:{name}"))).or_else(|| metrics(name)).ok_or_else(|| {
-        let names = ALL.iter().filter_map(|v| v["name"].as_str().map(str::to_owned));
+        let other = |v: &'static Value| v["aliases"].as_array().into_iter().flatten();
+        let names = ALL.iter().flat_map(|v| std::iter::once(&v["name"]).chain(other(v)));
+        let names = names
+            .filter_map(Value::as_str)
+            .flat_map(|n| [n, n.trim_start_matches("synth:")])
+            .map(str::to_owned);
         let words = keys::all().flat_map(|k| [k.path, k.name].into_iter().chain(k.aliases.iter().copied()));
         let params = ALL.iter().filter_map(|v| v["params"].as_array()).flatten();
         let params = params.filter_map(|p| p["name"].as_str().map(str::to_owned));

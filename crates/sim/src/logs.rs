@@ -176,3 +176,28 @@ impl MediaLog {
         self.log.finish()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Error, ErrorKind};
+
+    /// A full disk is one however the writer of Parquet says it.
+    #[test]
+    fn what_the_system_said_is_found_in_what_the_writer_says() {
+        let full = || Error::new(ErrorKind::StorageFull, "full");
+        for (e, kind, text) in [
+            (ParquetError::External(Box::new(full())), ErrorKind::StorageFull, "full"),
+            (ParquetError::External("odd".into()), ErrorKind::Other, "odd"),
+            (
+                ParquetError::General("No space left on device (os error 28)".to_owned()),
+                ErrorKind::StorageFull,
+                "Parquet error: No space left on device (os error 28)",
+            ),
+            (ParquetError::EOF("short".to_owned()), ErrorKind::Other, "EOF: short"),
+        ] {
+            let RunError::Io { what, source } = failed("o/media.parquet", e) else { panic!("the system's") };
+            assert_eq!((&*what, source.kind(), &*source.to_string()), ("o/media.parquet", kind, text));
+        }
+    }
+}

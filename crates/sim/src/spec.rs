@@ -322,6 +322,55 @@ mod tests {
         assert!(e.starts_with("line "), "{e}");
     }
 
+    /// Of TOML the line is told in which it is, counted from 1 on; of JSON that it is no object.
+    #[test]
+    fn what_is_no_table_says_where() {
+        for (text, begin) in [
+            ("= 3\n", "line 1: "),
+            ("seed = 1\nlayer = rmw\n", "line 2: "),
+            ("seed = 1\n\n# a note\nlayer = = 'rmw'\nlimit = 3\n", "line 4: "),
+        ] {
+            let e = Spec::from_toml(text).unwrap_err().to_string();
+            assert!(e.starts_with(begin) && e.len() > begin.len(), "{text}: {e}");
+        }
+        let of = |text: &str| Spec::from_json(text).unwrap_err().to_string();
+        assert_eq!(of("[1]"), "spec: it is not a JSON object");
+        assert!(of("{\"seed\": }").starts_with("spec: "), "{}", of("{\"seed\": }"));
+    }
+
+    /// What a field takes, by its type; a list in which something is no text is refused as a whole.
+    #[test]
+    fn fields_say_what_they_take() {
+        let takes = |name: &str| FIELDS.iter().find(|f| f.name == name).map(|f| (f.accepts, f.default));
+        assert_eq!(takes("trace"), Some(("texts", "")));
+        assert_eq!(takes("layer"), Some(("a text", "cmr")));
+        assert_eq!(takes("window"), Some(("a text", "")));
+        assert_eq!(takes("scale_time"), Some(("a number", "1")));
+        assert_eq!(
+            (takes("limit"), takes("adjusted_blocks")),
+            (Some(("a count", "")), Some(("a count", "1000")))
+        );
+        assert_eq!(takes("verify_media"), Some(("a switch", "false")));
+        for (text, told) in [
+            (
+                "trace = ['a', 3]",
+                "trace: [\"a\",3] is not accepted: a text, a list of texts, or tables of phases",
+            ),
+            ("layer = 3", "layer: 3 is not accepted: a text: put it in quotes"),
+            ("layer = true", "layer: true is not accepted: a text"),
+            ("verify_media = 'yes'", "verify_media: \"yes\" is not accepted: true or false"),
+            ("scale_time = 'fast'", "scale_time: \"fast\" is not accepted: a number such as 0.5 or 20"),
+        ] {
+            assert_eq!(Spec::from_toml(text).unwrap_err().to_string(), told);
+        }
+        let shown = serde_json::to_value(Spec::new("t", "tiny", "cmr")).unwrap();
+        let optional =
+            ["stack", "prefill", "wrap", "from", "until", "filter", "limit", "burst", "window", "mechanics"];
+        let absent = optional.iter().chain(&["from_state", "save_state", "host_blocks"]);
+        assert_eq!(shown.as_object().unwrap().len(), FIELDS.len() - absent.clone().count());
+        assert!(absent.into_iter().all(|name| shown.get(name).is_none()), "{shown}");
+    }
+
     #[test]
     fn dates_and_what_is_no_number_are_refused() {
         for text in ["limit = 2026-01-01", "limit = nan", "scale_time = inf", "trace = [{idle = -inf}]"] {

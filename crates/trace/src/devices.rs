@@ -125,6 +125,18 @@ impl Devices {
 mod tests {
     use super::*;
 
+    /// A million and some; those that are known stay known.
+    #[test]
+    fn names_are_so_many() {
+        let last = LIMIT as u32 - 1;
+        let mut names = Names { names: vec![b"known".to_vec(); LIMIT - 1], ..Names::default() };
+        assert_eq!(names.number(b"last"), Ok(last));
+        let told = "more than a million different devices: is this the device's column?";
+        assert_eq!(names.number(b"another"), Err(told.into()));
+        assert_eq!((names.number(b"last"), names.name(last)), (Ok(last), "last".to_owned()));
+        assert_eq!(names.name(LIMIT as u32), "1048576", "what has no name is called by its number");
+    }
+
     /// Two fields are one name with the separator between them, wherever else that is.
     #[test]
     fn names_of_two_fields_are_told_apart() {

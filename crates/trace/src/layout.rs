@@ -52,3 +52,31 @@ pub(crate) fn hash(bytes: &[u8]) -> u64 {
     }
     mixed
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whole units, each behind the one before; a place that is too short is left for another, and 2^54 blocks are full.
+    #[test]
+    fn places_lie_behind_each_other_until_nothing_is_left() {
+        let mut layout = Layout::new(8);
+        let mut place = |name: u64, blocks| layout.place(name, blocks);
+        let asked = [(1, 1), (2, 9), (3, 8), (1, 8), (1, 9), (2, 16), (1, 3)];
+        assert_eq!(asked.map(|(name, n)| place(name, n).unwrap()), [0, 8, 24, 0, 32, 8, 32]);
+        assert_eq!(place(4, (1 << 54) - 48 - 8), Ok(48));
+        assert_eq!(place(5, 8), Err("the files fill 2^63 bytes".into()));
+        assert_eq!(place(6, u64::MAX - 7), Err("the files fill 2^63 bytes".into()));
+    }
+
+    /// Names are told apart by each of their bytes, by their length, and by what stands where.
+    #[test]
+    fn hashes_are_of_every_byte() {
+        let names: Vec<Vec<u8>> =
+            (0..40).flat_map(|n| (0..2).map(move |last| [vec![0; n], vec![last]].concat())).collect();
+        let swapped = [b"aaaaaaaabbbbbbbb".to_vec(), b"bbbbbbbbaaaaaaaa".to_vec(), Vec::new()];
+        let all: Vec<_> = names.iter().chain(&swapped).collect();
+        let hashes: std::collections::BTreeSet<u64> = all.iter().map(|name| hash(name)).collect();
+        assert_eq!(hashes.len(), all.len());
+    }
+}

@@ -283,7 +283,7 @@ impl<F: LineFormat> TraceSource for Lines<F> {
                     let reason = "the line is longer than 1 MiB: is this a text trace?".into();
                     let text = shortened(self.input.window());
                     let file = self.input.file().to_owned();
-                    return Err(TraceError::Bad { file, place, reason, text });
+                    return Err(TraceError::Broken { file, place, reason, text });
                 }
                 let taken = self.window(out, true)?;
                 self.input.consume(taken);

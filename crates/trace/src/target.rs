@@ -113,6 +113,18 @@ fn by_numbers(name: &str) -> Vec<(String, u64)> {
 mod tests {
     use super::*;
 
+    /// As many files as can be open at once, and what to do with more.
+    #[test]
+    fn a_name_stands_for_so_many_files() {
+        let names = |n: usize| several("d/*", vec!["d/a".to_owned(); n]).map_err(|e| e.to_string());
+        assert_eq!(names(1024).map(|all| all.len()), Ok(1024));
+        let told = "d/*: 1025 files at once are more than the 1024 that can be merged: store parts of them";
+        assert_eq!(names(1025), Err(told.to_owned()));
+        assert_eq!(names(0), Err("d/*: no file has such a name".to_owned()));
+        let told = files("/nowhere/[").unwrap_err().to_string();
+        assert!(told.starts_with("/nowhere/[: no pattern: "), "{told}");
+    }
+
     #[test]
     fn numbers_in_names_count_as_numbers() {
         let mut names = ["t.10", "t.9", "s.99", "t.9.b", "t", "ca", "c11"];

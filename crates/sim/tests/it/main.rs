@@ -25,5 +25,6 @@ mod run;
 mod shipped_buffer;
 mod state;
 mod support;
+mod told;
 mod verify;
 mod zoned;

@@ -101,6 +101,79 @@ fn another_prefill_drive_or_program_has_its_own_file_and_the_longest_unused_goes
     assert!(left.contains(&first[0]), "what was written last stays");
 }
 
+/// A run on a drive of 4 GB, of which 30 % are written before: as little as is kept.
+fn small(more: &str) -> Spec {
+    let base = [
+        ("drive", "modern-7200,capacity=4GB"),
+        ("layer", "rmw"),
+        ("prefill", "30%"),
+        ("metadata", "nv"),
+        ("array", "single"),
+    ];
+    let given = |name: &str| more.lines().any(|line| line.starts_with(&format!("{name} = ")));
+    let rest =
+        base.iter().filter(|(name, _)| !given(name)).map(|(name, text)| format!("{name} = '{text}'\n"));
+    let text = format!("trace = 'synth:uniform,requests=9,span=1GB'\n{}{more}\n", rest.collect::<String>());
+    Spec::from_toml(&text).unwrap()
+}
+
+/// Each thing that the state depends on makes another file, and what does not depend on it none.
+#[test]
+fn what_a_prefill_depends_on_tells_its_file() {
+    let folder = folder("depends");
+    let run = |more: &str| {
+        kept(&small(more), &folder.0, 1 << 30, "test");
+        files(&folder.0).len()
+    };
+    assert_eq!(run(""), 1);
+    let others = [
+        "seed = 2",
+        "layer = 'rmw,band=64tracks'",
+        "metadata = 'media'",
+        "drive = 'modern-7200,capacity=4GB,rpm=5400'",
+        "prefill = '31%'",
+        "host_blocks = 7500000",
+        "array = 'spanning,disks=1'",
+        "array = 'spanning,disks=2'",
+    ];
+    for (n, other) in (2..).zip(others) {
+        assert_eq!(run(other), n, "{other}");
+    }
+    for same in
+        ["", "limit = 3", "window = '1s'", "scheduler = 'sptf'", "arrivals = 'closed'", "requests = false"]
+    {
+        assert_eq!(run(same), 1 + others.len(), "{same}");
+    }
+    // Less than is worth it, and what is followed block by block, is written anew.
+    for none in ["prefill = '20%'", "prefill = '30%,order=random'", "verify_media = true"] {
+        assert_eq!(run(none), 1 + others.len(), "{none}");
+    }
+}
+
+/// The file that was used last stays, what fills the bound to the byte too; files of others are nobody's business, and one that is larger than
+/// the bound is not written.
+#[test]
+fn what_was_not_used_for_the_longest_time_goes() {
+    let folder = folder("longest");
+    let run = |more: &str, bytes: u64| {
+        // Later than what was written or read before, for any clock of a file system.
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        kept(&small(more), &folder.0, bytes, "test");
+        files(&folder.0)
+    };
+    let first = run("", 1 << 30)[0].clone();
+    let note = folder.0.join("notes.txt");
+    std::fs::write(&note, "x".repeat(100_000)).unwrap();
+    let second = run("seed = 2", 1 << 30).into_iter().find(|f| *f != first && *f != note).unwrap();
+    let each = std::fs::metadata(&first).unwrap().len();
+    assert_eq!(std::fs::metadata(&second).unwrap().len(), each);
+    assert_eq!(run("seed = 3", each - 1).len(), 3, "larger than the bound");
+    run("", 1 << 30);
+    let left = run("seed = 4", 2 * each);
+    assert!(left.contains(&first) && left.contains(&note) && !left.contains(&second), "{left:?}");
+    assert_eq!(left.len(), 3);
+}
+
 /// So it is with arrays, but for those whose SSD knows what was used when.
 #[test]
 fn a_run_of_an_array_from_a_kept_prefill_is_the_run_that_wrote_it() {

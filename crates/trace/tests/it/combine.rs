@@ -267,6 +267,28 @@ fn archives_with_one_trace_are_read_and_others_say_what_to_do() {
         std::fs::write(&path, bytes).unwrap();
         refused(path.to_str().unwrap(), &["archive of 2 files (a.csv, b.csv)", "unpack it", "folder"]);
     }
+    let four = ["d/a", "d/b", "d/c", "d/e"].map(|name| (name, text.as_bytes()));
+    let method = zip::CompressionMethod::Deflated;
+    for (name, bytes) in [("four.tgz", tar_gz(&four)), ("four.zip", zipped(&four, method))] {
+        let path = dir.join(name);
+        std::fs::write(&path, bytes).unwrap();
+        let of = "an archive of 4 files (d/a, d/b, d/c, …): unpack it, then name its folder (all files, merged by time) or one of the files";
+        refused(path.to_str().unwrap(), &[&format!("{}: {of}", path.display())]);
+    }
+    let no_file = dir.join("none.tgz");
+    std::fs::write(&no_file, tar_gz(&[("d/", b"")])).unwrap();
+    refused(no_file.to_str().unwrap(), &["none.tgz: there is no file in this archive"]);
+    std::fs::write(&no_file, b"PK\x03\x04 and no more").unwrap();
+    refused(no_file.to_str().unwrap(), &["none.tgz: a damaged or unusual zip archive ("]);
+    // Packed in a way that nothing here knows, says the number behind the flags.
+    let mut bytes = zipped(&[("t.csv", text.as_bytes())], zip::CompressionMethod::Stored);
+    for (signature, at) in [(b"PK\x03\x04", 8), (b"PK\x01\x02", 10)] {
+        let header = bytes.windows(4).position(|w| w == signature).unwrap();
+        bytes[header + at] = 97;
+    }
+    let path = dir.join("odd.zip");
+    std::fs::write(&path, bytes).unwrap();
+    refused(path.to_str().unwrap(), &["odd.zip: a zip archive packed with ", "97", ": unpack it"]);
     // What a packer says of a file that it encrypts: bit 0 of its flags, before the file and in the list at the end.
     let mut bytes = zipped(&[("t.csv", text.as_bytes())], zip::CompressionMethod::Stored);
     for (signature, flags) in [(b"PK\x03\x04", 6), (b"PK\x01\x02", 8)] {

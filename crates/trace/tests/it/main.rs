@@ -15,6 +15,7 @@ mod readers;
 mod samples;
 mod stores;
 mod support;
+mod told;
 mod transforms;
 mod traps;
 mod written;

@@ -1,6 +1,6 @@
 //! The fast store gives back what was put in, refuses what is damaged, and leaves nothing half-written.
 
-use parquet::data_type::{Int32Type, Int64Type};
+use parquet::data_type::{BoolType, DoubleType, Int32Type, Int64Type};
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::parser::parse_message_type;
 use smrlab_trace::{
@@ -151,12 +151,59 @@ fn what_others_wrote_is_checked_row_by_row() {
     assert_eq!(source.progress(), Some(batch.len() as f64 / rows as f64));
     let fallen: Vec<i64> = at.iter().map(|at| at - at / 8192 * 5).collect();
     for (name, columns, why) in [
-        ("fallen", [&fallen, &zeros, &at, &ones], "arrivals run back"),
-        ("no-blocks", [&at, &zeros, &at, &zeros], "has 0 blocks"),
+        (
+            "fallen",
+            [&fallen, &zeros, &at, &ones],
+            "t.parquet: near row 8193: arrivals run back; a Parquet trace is",
+        ),
+        (
+            "no-blocks",
+            [&at, &zeros, &at, &zeros],
+            "t.parquet: near row 1: a request that is no flush has 0 blocks",
+        ),
     ] {
         let read = read_all(&mut of_others(name, columns.map(|c| &c[..]))).map(|rows| rows.len());
         let said = read.map_or_else(|e| e.to_string(), |rows| format!("{rows} rows"));
         assert!(said.contains(why), "{said}");
+    }
+}
+
+/// A column of another kind is named, with the kinds that it may have; a truth value is one of `fua` alone.
+#[test]
+fn a_column_of_another_kind_is_named() {
+    const NAMES: [&str; 7] = ["arrival_ns", "op", "lba", "blocks", "device", "stream", "fua"];
+    for (wrong, kind) in (0..7).flat_map(|i| [(i, "double"), (i, "boolean")]) {
+        let fields =
+            (0..7).map(|i| format!("required {} {};", if i == wrong { kind } else { "int64" }, NAMES[i]));
+        let schema =
+            parse_message_type(&format!("message other {{ {} }}", fields.collect::<String>())).unwrap();
+        let path = scratch("another-kind").join("t.parquet");
+        let file = std::fs::File::create(&path).unwrap();
+        let mut writer = SerializedFileWriter::new(file, Arc::new(schema), Arc::default()).unwrap();
+        let mut group = writer.next_row_group().unwrap();
+        for i in 0..7 {
+            let mut column = group.next_column().unwrap().unwrap();
+            match kind {
+                "double" if i == wrong => column.typed::<DoubleType>().write_batch(&[1.0], None, None),
+                "boolean" if i == wrong => column.typed::<BoolType>().write_batch(&[true], None, None),
+                _ => column.typed::<Int64Type>().write_batch(&[1], None, None),
+            }
+            .unwrap();
+            column.close().unwrap();
+        }
+        group.close().unwrap();
+        writer.close().unwrap();
+        let read = open(path.to_str().unwrap(), &OpenContext::default()).and_then(|mut s| read_all(&mut s));
+        let (name, or) = (NAMES[wrong], if wrong == 6 { "BOOLEAN, " } else { "" });
+        match read {
+            Ok(rows) => assert!((wrong, kind) == (6, "boolean") && rows.fua == [true], "{name}: {kind}"),
+            Err(e) => {
+                assert!(
+                    e.to_string().ends_with(&format!("t.parquet: column {name} must be {or}INT32 or INT64")),
+                    "{e}"
+                );
+            }
+        }
     }
 }
 
