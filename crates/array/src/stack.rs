@@ -8,7 +8,7 @@
 pub use crate::entry::BELOW;
 use crate::layouts::single;
 use crate::registry::ARRAYS;
-use smrlab_units::spec::{SpecError, nearest, split_item};
+use smrlab_units::spec::{SpecError, hint, nearest, split_item};
 
 /// Something that stands before an array or a drive.
 pub struct Filter {
@@ -85,15 +85,20 @@ fn runs_together(name: &str) -> bool {
 /// # Errors
 /// What comes below a layer, filters without a key, and keys that a filter does not have or that were given before.
 pub fn parse(text: &str) -> Result<Stack, SpecError> {
-    let (mut arrays, mut layer, mut filters) = (Vec::new(), None, String::new());
+    let (mut arrays, mut layer, mut filters) = (Vec::new(), None::<String>, String::new());
     for part in text.split(BELOW).map(str::trim) {
         let (name, pairs) = split_item(part);
         if name.is_empty() {
             return Err(SpecError::Other(format!("'{text}' names nothing in one of its parts")));
         }
         let wrong = |what: &str| Err(SpecError::Other(format!("'{part}' {what}")));
-        if layer.is_some() {
-            return wrong("stands below a layer: the layer is the last part");
+        if let Some(above) = &layer {
+            let above = split_item(above).0;
+            let known = ARRAYS.iter().map(|a| a.name).chain(FILTERS.iter().map(|f| f.name));
+            let meant = hint(above, known);
+            return wrong(&format!(
+                "stands below '{above}', which is no array and no filter{meant}: a layer is the last part"
+            ));
         }
         if runs_together(name) {
             return wrong("runs parts together: blanks stand before and behind each '/' between them");
@@ -183,7 +188,14 @@ mod tests {
     #[test]
     fn what_cannot_stand_so_is_refused() {
         let says = |text: &str| parse(text).unwrap_err().to_string();
-        assert!(says("cmr / raid5").contains("below a layer"));
+        assert_eq!(
+            says("cmr / raid5"),
+            "'raid5' stands below 'cmr', which is no array and no filter: a layer is the last part"
+        );
+        // A name that was not written as it is called is not a layer's.
+        let meant = "'rmw' stands below 'mirorr', which is no array and no filter (did you mean 'mirror'?): a layer is the last part";
+        assert_eq!(says("striped / mirorr,disks=2 / rmw"), meant);
+        assert!(says("ssd-cash,write=1GiB / raid5 / cmr").contains("(did you mean 'ssd-cache'?)"));
         assert!(says("ssd-cache,writes=1GiB / cmr").contains("did you mean 'write'?"));
         assert!(says("ssd-cache,write=1GiB / single / cmr").contains("leave it out"));
         for text in ["", " / ", "raid5 /  / cmr", " / cmr", "raid5 / "] {

@@ -101,10 +101,10 @@ fn another_prefill_drive_or_program_has_its_own_file_and_the_longest_unused_goes
     assert!(left.contains(&first[0]), "what was written last stays");
 }
 
-/// A run on a drive of 4 GB, of which 30 % are written before: as little as is kept.
+/// A run on a drive of 6 GB, of which 30 % are written before: as little as is kept.
 fn small(more: &str) -> Spec {
     let base = [
-        ("drive", "modern-7200,capacity=4GB"),
+        ("drive", "modern-7200,capacity=6GB"),
         ("layer", "rmw"),
         ("prefill", "30%"),
         ("metadata", "nv"),
@@ -130,8 +130,9 @@ fn what_a_prefill_depends_on_tells_its_file() {
         "seed = 2",
         "layer = 'rmw,band=64tracks'",
         "metadata = 'media'",
-        "drive = 'modern-7200,capacity=4GB,rpm=5400'",
+        "drive = 'modern-7200,capacity=6GB,rpm=5400'",
         "prefill = '31%'",
+        "prefill = '30%,order=random'",
         "host_blocks = 7500000",
         "array = 'spanning,disks=1'",
         "array = 'spanning,disks=2'",
@@ -145,7 +146,7 @@ fn what_a_prefill_depends_on_tells_its_file() {
         assert_eq!(run(same), 1 + others.len(), "{same}");
     }
     // Less than is worth it, and what is followed block by block, is written anew.
-    for none in ["prefill = '20%'", "prefill = '30%,order=random'", "verify_media = true"] {
+    for none in ["prefill = '10%'", "verify_media = true"] {
         assert_eq!(run(none), 1 + others.len(), "{none}");
     }
 }

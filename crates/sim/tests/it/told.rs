@@ -29,7 +29,9 @@ fn a_result_has_the_specification_with_every_default() {
     let done = run(&spec(&folder, more), &Control::new(), None).unwrap().json;
     let trace = folder.join("t.csv");
     let mut told = done["spec"].clone();
-    for (field, begin) in [("array", "mirror,disks=2,"), ("layer", "rmw,")] {
+    for (field, begin) in
+        [("array", "mirror,chunk=64KiB,copies=2,disks=2,"), ("layer", "rmw,journal=off,mode=whole")]
+    {
         let text = told.as_object_mut().unwrap().remove(field).unwrap();
         assert!(text.as_str().unwrap().starts_with(begin), "{text}");
     }
@@ -88,7 +90,7 @@ fn a_state_says_whose_it_is() {
         (&two["disks"], &two["written_blocks"], &two["drive"]),
         (&json!(2), &json!(12), &json!("tiny"))
     );
-    assert!(two["array"].as_str().unwrap().starts_with("striped,disks=2,"), "{two}");
+    assert!(two["array"].as_str().unwrap().starts_with("striped,chunk=4blk,disks=2,"), "{two}");
     let spare = of("layer = 'cmr'\narray = 'mirror,disks=2,fail=0@100ms,replace=100ms'");
     assert_eq!(spare["disks"], 2);
     // A file with nothing in it may become one.
@@ -136,7 +138,10 @@ fn a_field_that_cannot_be_is_told_in_whole() {
     assert_eq!(stack, json!({"array": "raid5,disks=5,ssd_write=1GiB", "layer": "s-block"}));
     assert_eq!(smrlab_sim::resolve::stack_json("mirror").unwrap(), json!({"array": "mirror", "layer": null}));
     let e = smrlab_sim::resolve::stack_json("mirorr / rmw").unwrap_err().to_string();
-    assert!(e.starts_with("stack: ") && e.contains("'mirror'"), "{e}");
+    assert!(
+        e.starts_with("stack: 'rmw' stands below 'mirorr'") && e.contains("did you mean 'mirror'?"),
+        "{e}"
+    );
     std::fs::remove_dir_all(&folder).unwrap();
 }
 
@@ -315,7 +320,7 @@ fn the_first_refused_request_of_each_reason_is_told() {
     let first = told["first"].as_array().unwrap();
     let behind = first.iter().find(|f| f["reason"] == "not-at-pointer").unwrap();
     let whole =
-        json!({"reason": "not-at-pointer", "request": 1, "op": "write", "lba": 16, "blocks": 8, "at": 8});
+        json!({"reason": "not-at-pointer", "request": 1, "op": "write", "lba": 16, "blocks": 8, "at": 16});
     assert_eq!((behind, &told["by_reason"]["not-at-pointer"]), (&whole, &json!(2)));
     let sum: u64 = told["by_reason"].as_object().unwrap().values().filter_map(Value::as_u64).sum();
     assert_eq!(

@@ -281,14 +281,14 @@ fn requests_are_told_as_they_are_read() {
 /// The first 64 of 70 devices by their numbers, each as the trace calls it; and how many lines were passed over.
 #[test]
 fn devices_are_listed_by_number_with_their_names() {
-    let line = |n: u64| format!("{n},{n},512,{},{}\n", if n % 2 == 0 { 'w' } else { 'r' }, 70 - n);
+    let line = |n: u64| format!("{n},{n},512,{},{}\n", if n.is_multiple_of(2) { 'w' } else { 'r' }, 70 - n);
     let text = (0..70).rev().map(line).collect::<String>() + "bad\nworse\n";
     let mut source = open_bytes(text.into_bytes(), "spc,skip_bad=9").unwrap();
     let found = info(&mut source, DEFAULT_MEMORY, |_| true).unwrap();
     assert_eq!((found.devices, found.skipped, found.device_list.len()), (70, 2, 64));
     for (n, d) in (0..).zip(&found.device_list) {
         let told = (d.number, d.name.as_str(), d.requests, d.writes, d.end_bytes);
-        assert_eq!(told, (n, &*format!("asu{n}"), 1, u64::from(n % 2 == 0), 512 * (u64::from(n) + 1)));
+        assert_eq!(told, (n, &*format!("asu{n}"), 1, u64::from(n.is_multiple_of(2)), 512 * (u64::from(n) + 1)));
     }
 }
 
