@@ -330,6 +330,13 @@ mod tests {
         assert!(round.next(&control).unwrap());
         prefill.write_round(&round, 20, &mut drive, &control);
         assert_eq!((control.prefills(), control.share()), (true, 0.25), "a round is looked at as it begins");
+        // Four rounds of 20 units: as the last one begins 60 are written, and all are at its end.
+        let rounds = Rounds::new(span, volume, 1, None).of(20);
+        let (mut updates, control) = (Updates::new(span, false), Control::new());
+        prefill.write_apart(rounds, &mut drive, &mut updates, &control).unwrap();
+        assert_eq!((control.prefills(), control.share()), (true, 0.75));
+        let written = updates.written_within(usize::MAX).unwrap();
+        assert_eq!(written.iter().map(|blocks| blocks.end - blocks.start).sum::<u64>(), 80 * UNIT);
     }
 
     /// Whatever is to be written, in whatever order: all of it once, nothing beside it, and whoever looks on sees how much of it is written.

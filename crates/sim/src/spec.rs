@@ -417,5 +417,7 @@ mod tests {
         assert_eq!((s.trace, s.limit, s.verify_media), (vec!["a.csv".to_owned()], Some(1000), true));
         assert_eq!((s.layer.as_str(), s.adjusted_blocks, s.scale_time), ("cmr", 1000, 1.0));
         assert_eq!(Spec::new("t", "modern-7200", "cmr").seed, 1);
+        let three = Spec::from_toml("trace = 't'\ndrive = 'tiny'\nlayer = 'rmw'").unwrap();
+        assert_eq!(Spec::new("t", "tiny", "rmw"), three);
     }
 }

@@ -218,6 +218,27 @@ mod tests {
         Ok(())
     }
 
+    /// Nothing where there is something is not the end, and more than was asked for is not what was asked for.
+    #[test]
+    fn another_range_than_was_asked_for_is_refused() {
+        struct Gives(usize);
+        impl Ranges for Gives {
+            fn size(&self) -> u64 {
+                100
+            }
+            fn read(&self, _: u64, _: usize) -> io::Result<Vec<u8>> {
+                Ok(vec![7; self.0])
+            }
+        }
+        for (given, right) in [(0, false), (1, true), (100, true), (101, false)] {
+            let mut all = Vec::new();
+            let read = Reader::new(Arc::new(Gives(given))).read_to_end(&mut all);
+            let told = read.map_err(|e| e.to_string());
+            let refused = Err("the store gave another range than was asked for".to_owned());
+            assert_eq!(told, if right { Ok(100) } else { refused }, "{given}");
+        }
+    }
+
     /// Each request to a store takes its time: 3 MiB are pieces of 64, 128, 256 and 512 KiB, two of 1 MiB, and 64 KiB that are left.
     #[test]
     fn pieces_become_longer() -> io::Result<()> {

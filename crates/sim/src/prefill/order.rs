@@ -16,6 +16,8 @@ const ROUND: usize = 1 << 25;
 pub(super) struct Rounds {
     order: Shuffled,
     left: usize,
+    /// Units of a round, at most.
+    most: usize,
     parts: Option<Independent>,
     pub(super) units: Vec<u64>,
     /// Where each part's units end.
@@ -26,7 +28,13 @@ impl Rounds {
     /// The units of `volume` blocks within `span`, in the order that `seed` gives.
     pub(super) fn new(span: Blocks, volume: Blocks, seed: u64, parts: Option<Independent>) -> Self {
         let (order, left) = (Shuffled::new(span.0.div_ceil(UNIT), seed), volume.0.div_ceil(UNIT) as usize);
-        Self { order, left, parts, units: Vec::new(), ends: Vec::new() }
+        Self { order, left, most: ROUND, parts, units: Vec::new(), ends: Vec::new() }
+    }
+
+    /// The same in rounds of so many units at most.
+    #[cfg(test)]
+    pub(super) fn of(self, most: usize) -> Self {
+        Self { most, ..self }
     }
 
     /// Draws the next ones; `false`: there are none.
@@ -35,7 +43,7 @@ impl Rounds {
     /// A cancelled run: drawing a round takes seconds.
     pub(super) fn next(&mut self, control: &Control) -> Result<bool> {
         // As many in each: a short last one would go over all parts for little.
-        let n = self.left.div_ceil(self.left.div_ceil(ROUND).max(1));
+        let n = self.left.div_ceil(self.left.div_ceil(self.most).max(1));
         self.left -= n;
         match self.parts.filter(|parts| parts.each.0.is_multiple_of(UNIT)) {
             Some(parts) => self.by_part(n, parts, control)?,
@@ -135,7 +143,7 @@ mod tests {
         let round = |each: u64, left: usize| {
             let parts = Some(Independent { count: 3, each: Blocks(each) });
             let order = Shuffled::new(1000, 7);
-            let mut rounds = Rounds { order, left, parts, units: vec![99; 40], ends: vec![] };
+            let mut rounds = Rounds { order, left, most: ROUND, parts, units: vec![99; 40], ends: vec![] };
             assert!(rounds.next(&Control::new()).unwrap());
             rounds
         };

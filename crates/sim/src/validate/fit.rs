@@ -287,6 +287,41 @@ mod tests {
         assert_eq!([1, 2, 3].map(|d| short.time(0, d)), [SimTime::ZERO, SimTime::ZERO, ms(3)]);
     }
 
+    /// What was kept is what the next one has to be better than: a drive whose seeks take 3 ms longer is not like one of 2 ms once 3 ms are
+    /// known.
+    #[test]
+    fn a_change_has_to_be_better_than_those_before_it() {
+        let base = load("tiny,cache=on", |_| Err(String::new())).unwrap();
+        let slower = |ms: u64| {
+            let mut spec = base.spec().clone();
+            let table = [1, 119].map(|d| (d, SimTime::from_ms(2 + ms))).to_vec();
+            (spec.mechanics.read_seek, spec.mechanics.write_seek) =
+                (SeekCurve::Table(table.clone()), SeekCurve::Table(table));
+            spec
+        };
+        let mut rng = smrlab_units::rng::Rng::new(1);
+        let mut measured: Vec<Measured> = (0..60)
+            .map(|_| Measured {
+                op: HostOp::Read,
+                lba: smrlab_units::Lba(rng.below(2800)),
+                blocks: smrlab_units::Blocks(1),
+                service: SimTime::ZERO,
+                gap: SimTime::from_us(20_000 + rng.below(9000)),
+            })
+            .collect();
+        fn whole<'a>(base: &'a DriveModel, spec: DriveSpec, measured: &'a [Measured]) -> Fit<'a> {
+            Fit { base, spec, measured, half: measured.len(), fields: Vec::new() }
+        }
+        let real = whole(&base, slower(0), &measured).answers(&slower(3), 0).unwrap();
+        measured.iter_mut().zip(real).for_each(|(m, a)| m.service = a.simulated);
+        let mut fit = whole(&base, slower(0), &measured);
+        let mut least = fit.halves(&fit.spec).unwrap()[0];
+        let first = least;
+        let mut keeps = |ms, field| fit.keep(slower(ms), field, &mut least).unwrap();
+        assert_eq!([keeps(3, "a"), keeps(2, "b"), keeps(1, "c")], [true, false, false]);
+        assert!(least < first * BETTER && fit.fields == ["a"], "{least} of {first}");
+    }
+
     /// The last cylinder of a class is told, and nothing where it goes on to the end of the drive.
     #[test]
     fn a_correction_is_told_with_its_last_cylinder() {

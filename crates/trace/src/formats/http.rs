@@ -162,6 +162,16 @@ mod tests {
         assert_eq!((hit("-"), hit("0"), hit("17")), (0, 0, 17));
     }
 
+    /// A request ends at the quote behind which a status of three digits stands, whatever stands behind others.
+    #[test]
+    fn a_quote_in_a_url_does_not_end_it() {
+        for within in [" 2001 X", " 20 X", " 2x0 X", "200 5", " 200", ""] {
+            let line = format!("h - - [01/Jul/1995:00:00:04 -0400] \"GET /a\"{within}\" 200 5");
+            let hit = parse(line.as_bytes()).unwrap();
+            assert_eq!((hit.status, hit.bytes, hit.url.starts_with(b"/a\"")), (200, 5, true), "{line}");
+        }
+    }
+
     #[test]
     fn dates_become_seconds_since_1970() {
         assert_eq!(unix_seconds(b"01/Jan/1970:00:00:00 +0000"), Some(0));

@@ -253,6 +253,27 @@ fn progress_is_the_share_of_a_file_that_was_read() {
     assert_eq!(phases.progress(), None);
 }
 
+/// Whatever a source is, a batch is as long as others count on.
+#[test]
+fn batches_have_so_many_requests() {
+    let lines = |line: &dyn Fn(u64) -> String| (0..20_000).map(line).collect::<String>().into_bytes();
+    let object =
+        |i: u32| [&i.to_le_bytes()[..], &[7; 8], &512u32.to_le_bytes(), &(-1i64).to_le_bytes()].concat();
+    for (format, bytes) in [
+        ("spc", lines(&|i| format!("0,8,512,R,{i}\n"))),
+        ("disksim", lines(&|i| format!("{i} 0 8 8 1\n"))),
+        ("spc,sort_window=1ms", lines(&|i| format!("0,8,512,R,{i}\n"))),
+        ("oracleGeneral", (0..20_000).flat_map(object).collect()),
+    ] {
+        let (mut source, mut batch, mut lengths) =
+            (open_bytes(bytes, format).unwrap(), Batch::new(), Vec::new());
+        while source.next_batch(&mut batch).unwrap() {
+            lengths.push(batch.len());
+        }
+        assert_eq!(lengths, [8192, 8192, 20_000 - 2 * 8192], "{format}");
+    }
+}
+
 /// Whoever stores a trace or describes it is told of all requests so far, and may end both.
 #[test]
 fn requests_are_told_as_they_are_read() {
@@ -286,9 +307,12 @@ fn devices_are_listed_by_number_with_their_names() {
     let mut source = open_bytes(text.into_bytes(), "spc,skip_bad=9").unwrap();
     let found = info(&mut source, DEFAULT_MEMORY, |_| true).unwrap();
     assert_eq!((found.devices, found.skipped, found.device_list.len()), (70, 2, 64));
-    for (n, d) in (0..).zip(&found.device_list) {
+    for (n, d) in (0u32..).zip(&found.device_list) {
         let told = (d.number, d.name.as_str(), d.requests, d.writes, d.end_bytes);
-        assert_eq!(told, (n, &*format!("asu{n}"), 1, u64::from(n.is_multiple_of(2)), 512 * (u64::from(n) + 1)));
+        assert_eq!(
+            told,
+            (n, &*format!("asu{n}"), 1, u64::from(n.is_multiple_of(2)), 512 * (u64::from(n) + 1))
+        );
     }
 }
 
@@ -358,6 +382,7 @@ fn a_generator_says_what_it_would_take() {
             "fewer, or a larger span: pages take 1.5 times the data",
         ),
         ("phases,of=burst(5", "'burst(5' lacks its closing ')'"),
+        ("phases,of=probe(3);zoned(5,zone=6KiB)", "a multiple of 4KiB, such as 256MiB"),
         ("phases,of=idle(soon)", "idle: 'soon' is not a time"),
     ] {
         let context = OpenContext { capacity: Some(smrlab_units::Blocks(1 << 20)), ..OpenContext::default() };
