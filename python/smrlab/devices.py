@@ -51,6 +51,12 @@ def choice(option: str, value: str, words: tuple[str, ...]) -> str:
     return value
 
 
+def folder_of(drive: str) -> str | None:
+    """Where a drive's text is to be read: here, where it names a file of this folder. In states it stays as it is."""
+    file = Path(drive.split(",", 1)[0])
+    return str(Path.cwd()) if file.is_file() and not file.is_absolute() else None
+
+
 def flat(doc: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
     """Names with dots and values of a nested document; lists of documents are numbered from 0."""
     for key, value in doc.items():
@@ -118,7 +124,7 @@ class Device(Server):
             text = f"{device.path} cannot be made: {e.strerror}; set SMRLAB_STATE to a folder that takes files"
             raise MissingError(text) from None
         try:
-            device._write(config, {"listen": listen, "tls": tls})
+            device._write(config, {"listen": listen, "tls": tls, "folder": folder_of(config.get("drive", ""))})
             device.start()
         except BaseException:
             shutil.rmtree(device.path, ignore_errors=True)
@@ -334,7 +340,7 @@ def clone(source: str, name: str, progress: Progress | None = None) -> Device:
         config = device.config() | {"name": name, "store": {"directory": str(made.path / "store")}}
         config |= {"control": str(made.path / "control.sock"), "events": str(made.path / "events.jsonl")}
         config |= {"record": None, "iscsi": None, "chap": None}
-        made._write(config, {"listen": None, "tls": {}})
+        made._write(config, {"listen": None, "tls": {}, "folder": device.server().get("folder")})
         made.start()
     except BaseException:
         shutil.rmtree(made.path, ignore_errors=True)

@@ -200,6 +200,9 @@ class Server:
         if self.running():
             raise InputError(f"{self.name} is being served already")
         self._await_end()
+        folder = self.server().get("folder")
+        if folder and not Path(folder).is_dir():
+            raise InputError(f"{self.name}: {folder} is gone, and with it the drive file: put them there again")
         check_free(self.server()["listen"], self.socket())
         for old in (self.path / "pid", self.path / "control.sock"):
             old.unlink(missing_ok=True)
@@ -209,7 +212,13 @@ class Server:
         before = log.tell()
         with log:
             server = subprocess.Popen(
-                self._command(), stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, umask=0o077
+                self._command(),
+                cwd=folder,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+                umask=0o077,
             )
         try:
             self._await(server, before)

@@ -47,6 +47,8 @@ def no_kept_prefills(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def smrlab(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Invoke:
     monkeypatch.setenv("COLUMNS", "160")
+    # At Ctrl-C the program ends beside its threads; here these are other tests'.
+    monkeypatch.setattr(os, "_exit", sys.exit)
 
     def invoke(*args: str | Path) -> Ended:
         monkeypatch.setattr(sys, "argv", ["smrlab", *map(str, args)])

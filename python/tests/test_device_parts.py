@@ -357,7 +357,8 @@ def test_a_clone_has_files_of_its_own(tmp_path: Path, monkeypatch: pytest.Monkey
     (origin.path / "store").mkdir()
     config = {"name": "a", "layer": "rmw", "seed": 7, "control": "c", "events": "e", "record": "/r.parquet"}
     config |= {"iscsi": "h:1", "chap": "/secrets"}
-    origin._write(config | {"store": {"directory": str(origin.path / "store")}}, {"listen": "iscsi:h:1", "tls": {}})
+    served = {"listen": "iscsi:h:1", "tls": {}, "folder": "/f"}
+    origin._write(config | {"store": {"directory": str(origin.path / "store")}}, served)
 
     def copied(_: Path, to: Path, __: object) -> None:
         to.mkdir()
@@ -373,7 +374,7 @@ def test_a_clone_has_files_of_its_own(tmp_path: Path, monkeypatch: pytest.Monkey
         "name": "b", "layer": "rmw", "seed": 7, "control": str(at / "control.sock"), "record": None,
         "iscsi": None, "chap": None, "events": str(at / "events.jsonl"), "store": {"directory": str(at / "store")},
     }  # fmt: skip
-    assert made.server() == {"listen": None, "tls": {}}
+    assert made.server() == {"listen": None, "tls": {}, "folder": "/f"}
     with pytest.raises(InputError, match="there is a device 'b' already"):
         devices.clone("a", "b")
 

@@ -226,7 +226,7 @@ def test_a_device_is_written_down_as_it_was_asked_for(tmp_path: Path, monkeypatc
             "layer": "rmw", "store": kept, "control": f"{made.path}/control.sock",
             "events": f"{made.path}/events.jsonl", "iscsi": "h:1" if listen == "iscsi:h:1" else None,
         }  # fmt: skip
-        assert made.server() == {"listen": at, "tls": {}}
+        assert made.server() == {"listen": at, "tls": {}, "folder": None}
         assert str(made.socket()) == (
             f"{tmp_path}/s" if store == "mine" and listen == "unix:s" else f"{made.path}/nbd.sock"
         )

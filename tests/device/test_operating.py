@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -211,6 +212,28 @@ def test_where_it_was_made_does_not_matter(make: Make, tmp_path: Path, monkeypat
     with monkeypatch.context() as elsewhere:
         elsewhere.setenv("SMRLAB_STATE", "state")
         assert devices.home() == tmp_path / "state" / "devices"
+
+
+def test_a_drive_file_of_the_folder_is_found_from_another(
+    make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And its name stays as it was given, as states have it."""
+    made, elsewhere = tmp_path / "made", tmp_path / "elsewhere"
+    made.mkdir()
+    elsewhere.mkdir()
+    run(sys.executable, "-m", "smrlab", "drive", "new", "--like", "tiny", "--out", made / "mine.toml")
+    monkeypatch.chdir(made)
+    device = make(drive="mine.toml,cache=off", layer="cmr", size=None)
+    device.stop()
+    monkeypatch.chdir(elsewhere)
+    device.start()
+    assert device.config()["drive"] == "mine.toml,cache=off"
+    device.stop()
+    copy = devices.clone("d", "copy")
+    copy.stop()
+    shutil.rmtree(made)
+    with pytest.raises(InputError, match=f"copy: {made} is gone, and with it the drive file"):
+        copy.start()
 
 
 def test_a_copy_is_whole_or_not_there(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
