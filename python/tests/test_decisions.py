@@ -290,7 +290,7 @@ def test_a_plan_is_told_with_its_own_figures() -> None:
     )  # fmt: skip
     assert told[0] == "3 runs, 1 of them there; 12,345 requests"
     for line, part in zip(
-        told[1:], ("by a guess", "2 MiB at most", "3 MiB of traces", "on   1", "on  16"), strict=True
+        told[1:], ("by a guess", "2 MiB at most", "3 MiB of traces", "on 1 core ", "on 16 cores "), strict=True
     ):
         assert part in line.replace("2.0 M", "2 M").replace("3.0 M", "3 M"), line
     assert text.size(5 << 20) in told[3]
