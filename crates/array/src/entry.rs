@@ -41,6 +41,7 @@ pub const COMMON: &[Param] = &[
 pub struct ArrayContext<'a> {
     disks: &'a [Blocks],
     zones: &'a [Vec<Zone>],
+    /// What the disks say of their zones as a whole.
     limits: Option<ZoneLimits>,
     /// Seed of whatever an array draws.
     pub seed: u64,

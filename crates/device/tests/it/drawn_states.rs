@@ -3,7 +3,7 @@
 use crate::arrays::{Checked, scratch};
 use crate::drawn_stacks::{die, drawn_drive, each, sized, unhurried};
 use crate::power;
-use serde_json::Value;
+use crate::state::media;
 use smrlab_array::ArrayState;
 use smrlab_device::config::StoreKind;
 use smrlab_device::{Config, Device};
@@ -29,14 +29,6 @@ const LEFT_OUT: &[&str] = &[
     "max_open",
     "floating",
 ];
-
-/// What was done on the medium of each drive since the last reset.
-fn media(device: &Device) -> Vec<Value> {
-    let stats = device.stats();
-    let alone = || vec![stats["media"]["by_cause"].clone()];
-    let disks = stats["disks"].as_array();
-    disks.map_or_else(alone, |all| all.iter().map(|disk| disk["by_cause"].clone()).collect())
-}
 
 /// The device's state, of an array or of a drive as the only one of `members`.
 fn state(device: &Device, dir: &Path) -> ArrayState {
