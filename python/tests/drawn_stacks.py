@@ -10,8 +10,8 @@ from typing import Any
 
 from smrlab import _core
 
-# Of tiny drives: more of them take long, and show nothing else.
-MOST_DISKS = 12
+# Of tiny drives; more of them take long. One array in eight has more drives than a word has bits.
+MOST_DISKS, MANY_DISKS = 12, (64, 65, 129)
 WORDS = {
     "the size of a band": ("1tracks", "2tracks", "4tracks", "7tracks", "33blk", "64KiB"),
     "a size": ("1blk", "3blk", "4KiB", "12KiB", "64KiB", "1%", "10%", "30%", "1MiB"),
@@ -43,6 +43,8 @@ def _value(rng: Random, param: dict[str, str]) -> str:
     least, most = re.search(r"from ([\d.]+)%?(?: to ([\d.]+))?", accepts).groups()  # type: ignore[union-attr]
     # What takes hours of the drive's time for a handful of requests shows nothing else.
     low = 1.0 if param["name"] in ("bus", "ssd_rate") else float(least)
+    if param["name"] == "disks" and rng.random() < 1 / 8:
+        return str(rng.choice(MANY_DISKS))
     high = MOST_DISKS if param["name"] in ("disks", "copies", "spares") else float(most or low + 1e9)
     value = min(rng.choice((low, low + 1, low + 2, low + 7, high, low + rng.random() * 100)), high)
     share = "%" * accepts.startswith("a share")

@@ -18,6 +18,7 @@ from nbdclient import FLUSH, READ, WRITE, Client
 from served import Make, can_loop, need, run
 
 from smrlab import devices, mounts
+from smrlab.cli import kept
 from smrlab.devices import Device
 from smrlab.errors import InputError, MissingError
 
@@ -217,17 +218,21 @@ def test_where_it_was_made_does_not_matter(make: Make, tmp_path: Path, monkeypat
 def test_a_drive_file_of_the_folder_is_found_from_another(
     make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And its name stays as it was given, as states have it."""
+    """And its name stays as it was given, as states have it; a recording is replayed where the file is."""
+    record = str(tmp_path / "clients.parquet")
     made, elsewhere = tmp_path / "made", tmp_path / "elsewhere"
     made.mkdir()
     elsewhere.mkdir()
     run(sys.executable, "-m", "smrlab", "drive", "new", "--like", "tiny", "--out", made / "mine.toml")
     monkeypatch.chdir(made)
-    device = make(drive="mine.toml,cache=off", layer="cmr", size=None)
+    device = make(drive="mine.toml,cache=off", layer="cmr", size=None, record=record)
+    command = f"smrlab run --trace {record} --drive mine.toml,cache=off --layer cmr"
+    assert kept.recorded(device) == (record, command)
     device.stop()
     monkeypatch.chdir(elsewhere)
     device.start()
     assert device.config()["drive"] == "mine.toml,cache=off"
+    assert kept.recorded(device) == (record, f"cd {made} && {command}")
     device.stop()
     copy = devices.clone("d", "copy")
     copy.stop()

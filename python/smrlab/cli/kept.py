@@ -39,7 +39,10 @@ def recorded(device: Device) -> tuple[str, str] | None:
     for key, left_out in usual.items():
         if config.get(key) not in (None, left_out):
             words += [f"--{key.replace('_', '-')}", str(config[key])]
-    return config["record"], shlex.join(words)
+    # A state knows its drive by this text: it is read where the device was made.
+    folder = device.server().get("folder")
+    there = f"cd {shlex.quote(folder)} && " if folder and folder != str(Path.cwd()) else ""
+    return config["record"], there + shlex.join(words)
 
 
 def told(device: Device, record: str, command: str) -> str:

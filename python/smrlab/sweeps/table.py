@@ -136,6 +136,10 @@ def results_table(out: Store | str | os.PathLike[str]) -> pa.Table:
     store = out if isinstance(out, Store) else Store(out)
     table = _read(store, RESULTS)
     if table is None:
+        if store.read(RESULTS) is not None:
+            raise InputError(
+                f"{store}/{RESULTS} cannot be read: run the sweep again, which writes it from the runs that are done"
+            )
         raise InputError(f"{store}: holds no sweep ({RESULTS} is not there)")
     return table
 
