@@ -23,7 +23,7 @@ def of(path: str) -> dict[str, Any]:
         form = entry["name"].split(".")
         if len(form) == len(steps) and all(f in ("*", s) for f, s in zip(form, steps, strict=True)):
             return entry
-    return {"name": path, "title": path, "unit": "", "summary": "", "formula": "", "reference": ""}
+    return {"name": path, "title": path, "unit": "", "summary": ""}
 
 
 def title(path: str) -> str:

@@ -126,7 +126,7 @@ class Server:
         """The end of a server that died, as an event: when its log was last written to, and how that ends, if known."""
         if not self.died():
             return None
-        events = self.last_events() or [{"number": 0, "time_s": 0.0}]
+        events = self.last_events() or [{"time_s": 0.0}]
         first, last = events[0]["time_s"], events[-1]["time_s"]
         event = {"number": events[-1].get("number", 0) + 1, "time_s": last, "kind": "died", "block": None}
         event["text"] = "the server ended without a goodbye"

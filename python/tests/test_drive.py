@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from commands import TINY, Invoke
 
+from smrlab import _core
 from smrlab.cli import complete, shell
 
 SMRLAB = Path(sys.executable).with_name("smrlab")
@@ -50,6 +51,17 @@ def test_an_import_replaces_a_file_only_by_force(smrlab: Invoke, mine: Path, tmp
     assert (ended.status, mine.read_text()) == (2, before)
     assert "none.parv" in ended.err
     assert "already" not in ended.err
+
+
+def test_an_import_says_beside_its_result_what_it_left_out(
+    smrlab: Invoke, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it has from the file cannot command the terminal."""
+    monkeypatch.setattr(_core, "import_disksim", lambda file: (f"of {file}", ["Bus = \x1b[2J", "a cache"]))
+    ended = smrlab("drive", "import", "disksim", "a.parv", "--out", tmp_path / "d.toml")
+    said = f"left out: Bus = \ufffd[2J\nleft out: a cache\n{tmp_path / 'd.toml'} written\n"
+    assert (ended.status, ended.out, ended.err) == (0, "", said)
+    assert (tmp_path / "d.toml").read_text() == "of a.parv"
 
 
 def test_check_says_size_zones_bands_and_draws_them(smrlab: Invoke, mine: Path, tmp_path: Path) -> None:

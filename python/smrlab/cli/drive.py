@@ -91,7 +91,7 @@ def _check_free(out: Path, force: bool) -> None:
 def _write(out: Path, made: str) -> None:
     """Writes a drive file and says so."""
     files.write_whole(out, made.encode(), folders=False)
-    typer.echo(f"{out} written", err=True)
+    console.note(f"{out} written")
 
 
 def _path(file: Path) -> str:
@@ -214,5 +214,5 @@ def disksim(
     _check_free(out, force)
     made, left_out = _core.import_disksim(str(file))
     for line in left_out:
-        typer.echo(f"left out: {line}", err=True)
+        console.note(f"left out: {line}")
     _write(out, made)
