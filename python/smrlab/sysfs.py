@@ -9,23 +9,15 @@ from typing import Any
 
 from . import _core
 
-# Drives whose makers say that they are drive-managed (or host-aware) SMR: beginnings of model numbers, and who says so.
-SHINGLED = {
-    "ST5000AS0011": "Seagate Archive HDD data sheet: SMR",
-    "ST6000AS0002": "Seagate Archive HDD data sheet: SMR",
-    "ST8000AS0002": "Seagate Archive HDD data sheet: SMR",
-    "ST8000AS0022": "Seagate Archive v3: host-aware SMR",
-    "WD20EFAX": "Western Digital, list of client HDDs, April 2020: SMR",
-    "WD30EFAX": "Western Digital, list of client HDDs, April 2020: SMR",
-    "WD40EFAX": "Western Digital, list of client HDDs, April 2020: SMR",
-    "WD60EFAX": "Western Digital, list of client HDDs, April 2020: SMR",
-    "ST2000DM008": "Seagate, CMR and SMR list: SMR",
-    "ST4000DM004": "Seagate, CMR and SMR list: SMR",
-    "ST6000DM003": "Seagate, CMR and SMR list: SMR",
-    "ST8000DM004": "Seagate, CMR and SMR list: SMR",
-    "HDWD240": "Toshiba, list of consumer HDDs, 2020: SMR",
-    "HDWD260": "Toshiba, list of consumer HDDs, 2020: SMR",
+_LISTED = {
+    "Seagate Archive HDD data sheet: SMR": "ST5000AS0011 ST6000AS0002 ST8000AS0002",
+    "Seagate Archive v3: host-aware SMR": "ST8000AS0022",
+    "Western Digital, list of client HDDs, April 2020: SMR": "WD20EFAX WD30EFAX WD40EFAX WD60EFAX",
+    "Seagate, CMR and SMR list: SMR": "ST2000DM008 ST4000DM004 ST6000DM003 ST8000DM004",
+    "Toshiba, list of consumer HDDs, 2020: SMR": "HDWD240 HDWD260",
 }
+# Drives whose makers say that they are drive-managed (or host-aware) SMR: beginnings of model numbers, and who says so.
+SHINGLED = {model: source for source, models in _LISTED.items() for model in models.split()}
 
 
 def _word(path: Path) -> str | None:

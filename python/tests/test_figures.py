@@ -252,6 +252,10 @@ def test_a_logarithmic_axis_shows_two_numbers_at_least() -> None:
         style.log_axis(axes)
         return axes
 
+    def shown(axes: Axes) -> list[float]:
+        low, high = axes.get_ylim()
+        return [float(v) for v in axes.yaxis.get_major_locator()() if low <= v <= high]
+
     assert axis(0.0, 0.0).get_yscale() == "linear"
     narrow, wide = axis(10.0, 20.0), axis(1.0, 5000.0)
     assert (narrow.get_yscale(), wide.get_yscale()) == ("log", "log")
@@ -260,11 +264,23 @@ def test_a_logarithmic_axis_shows_two_numbers_at_least() -> None:
     assert high > 29
     assert wide.get_ylim()[0] > 0.5
     assert wide.yaxis.get_major_formatter()(2500.0, 0) == "2,500"
-    # From 13 000 to 500 000 there is one power of ten.
-    for low, high, least in ((13e3, 500e3, 4), (3.0, 50.0, 3), (1.0, 5000.0, 4)):
-        drawn = axis(low, high)
-        ends = drawn.get_ylim()
-        assert len([v for v in drawn.yaxis.get_major_locator()() if ends[0] <= v <= ends[1]]) >= least
+    # From 13 000 to 500 000 there is one power of ten; where there are two, they suffice.
+    for low, high, numbers in (
+        (10.0, 20.0, [7, 10, 15, 20, 30]),
+        (10.0, 25.0, [10, 20]),
+        (90.0, 110.0, [70, 100, 150]),
+        (13e3, 500e3, [20e3, 50e3, 100e3, 200e3, 500e3]),
+        (3.0, 50.0, [5, 10, 20, 50]),
+        (2.0, 59.0, [2, 5, 10, 20, 50]),
+        (0.9, 25.0, [1, 10]),
+        (1.0, 5000.0, [1, 10, 100, 1000]),
+    ):
+        assert shown(axis(low, high)) == pytest.approx(numbers)
+    # However close its values are, wherever they lie.
+    for n in range(50):
+        low = 10 ** (n / 50)
+        for high in (low, 1.001 * low, 2 * low, 3 * low, 5 * low):
+            assert len(shown(axis(low, high))) > 1, (low, high)
     _, (across,) = style.new_figure()
     across.plot([1, 5000], [1, 1])
     style.log_axis(across, "x")

@@ -85,11 +85,11 @@ def log_axis(axes: Axes, which: str = "y", write: Callable[[float], str] = text.
     axis = axes.yaxis if which == "y" else axes.xaxis
     low, high = axes.get_ylim() if which == "y" else axes.get_xlim()
     if high / low < 10:
-        # Less than a decade: at least two numbers are seen.
-        (axes.set_ylim if which == "y" else axes.set_xlim)(low / 1.5, high * 1.5)
+        low, high = low / 1.5, high * 1.5
+        (axes.set_ylim if which == "y" else axes.set_xlim)(low, high)
     if high / low < 30 or math.floor(math.log10(high)) == math.ceil(math.log10(low)):
-        # One power of ten alone names no scale.
-        axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        # One power of ten alone names no scale: at least two numbers are seen.
+        axis.set_major_locator(LogLocator(subs=(1, 2, 5) if high / low > 5 else (1, 1.5, 2, 3, 4, 5, 7)))
     axis.set_minor_formatter(NullFormatter())
     axis.set_major_formatter(FuncFormatter(lambda v, _: write(v)))
 
