@@ -8,10 +8,24 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 from matplotlib.axes import Axes
 from matplotlib.collections import PathCollection, QuadMesh
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator
+
+
+def saved(patch: pytest.MonkeyPatch) -> list[Figure]:
+    """The figures that are saved from now on."""
+    made: list[Figure] = []
+    save = Figure.savefig
+
+    def kept(figure: Figure, path: Path) -> None:
+        made.append(figure)
+        save(figure, path)
+
+    patch.setattr(Figure, "savefig", kept)
+    return made
 
 
 def curves(axes: Axes) -> list[tuple[list[float], list[float]]]:

@@ -13,7 +13,7 @@ from typing import Any, cast
 
 import pyarrow as pa
 import pytest
-from drawn import seen
+from drawn import saved, seen
 from fakes import fake_run
 from matplotlib.figure import Figure
 
@@ -101,10 +101,7 @@ ROWS = [
 def of_study(metric: str, against: str, by: str | None) -> Callable[[Any], Iterable[str]]:
     def lines(folder: Path) -> Iterator[str]:
         with pytest.MonkeyPatch.context() as patch:
-            from matplotlib import pyplot as plt
-
-            made: list[Figure] = []
-            patch.setattr(plt, "close", made.append)
+            made = saved(patch)
             sweep_table.plot(pa.Table.from_pylist(ROWS), metric, against, folder / "f.svg", by)
         yield from seen(made[0])
         yield from (folder / "f.csv").read_text().splitlines()
@@ -119,12 +116,10 @@ def of_summary(spread: float) -> Callable[[Any], Iterable[str]]:
         rows = [{f"s{k}": n % (k + 2) for k in range(3)} | {"layer.x": n, "iops": spread ** (n / 7)} for n in range(8)]
         found = mattered.measured(rows, "iops", [*(f"s{k}" for k in range(3)), "layer.x"])
         with pytest.MonkeyPatch.context() as patch:
-            from matplotlib import pyplot as plt
-
-            made: list[Figure] = []
-            patch.setattr(plt, "close", made.append)
+            svg, made = style.svg, dict[Figure, bytes]()
+            patch.setattr(style, "svg", lambda figure: made.setdefault(figure, svg(figure)))
             mattered.picture(found)
-        yield from seen(made[0])
+        yield from seen(*made)
         yield from mattered.page({"runs": 8, "metrics": [found]}).splitlines()
         yield from mattered.table_of(found)
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import sys
 import tomllib
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import matplotlib as mpl
 import numpy as np
 import pyarrow as pa
 import pytest
-from drawn import bars, named, rows
+from drawn import bars, named, rows, saved
 from matplotlib.figure import Figure
 
 from smrlab import InputError
@@ -18,6 +20,7 @@ from smrlab.papers import figures as papers
 from smrlab.papers import paper
 from smrlab.papers.runs import Run, Runs
 from smrlab.plots import style
+from smrlab.sweeps import summary
 from smrlab.sweeps import table as sweep_table
 
 
@@ -227,10 +230,7 @@ def test_a_legend_of_a_study_has_whole_names_that_fit_into_a_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Up to 75 characters a name is told whole; of longer ones what tells them apart."""
-    from matplotlib import pyplot as plt
-
-    seen: list[Figure] = []
-    monkeypatch.setattr(plt, "close", seen.append)
+    seen = saved(monkeypatch)
     for length in (75, 76):
         stem = "x" * (length - len("s-block,cache=,a"))
         names = [f"s-block,cache={stem},{end}" for end in "ab"]
@@ -243,10 +243,7 @@ def test_a_legend_of_a_study_has_whole_names_that_fit_into_a_line(
 
 
 def test_a_plot_of_a_study_stands_where_its_numbers_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from matplotlib import pyplot as plt
-
-    seen: list[Figure] = []
-    monkeypatch.setattr(plt, "close", seen.append)
+    seen = saved(monkeypatch)
     ran = (("1GiB", "b", 8.0), ("64MiB", "a", 1.0), ("64MiB", "a", 3.0), ("1GiB", "a", 400.0), ("4MiB", "a", 5.0))
     table = pa.Table.from_pylist(
         [{"cache": cache, "layer": layer, "iops": iops, "stalls.count": None} for cache, layer, iops in ran]
@@ -286,6 +283,16 @@ def test_a_plot_of_a_study_stands_where_its_numbers_do(tmp_path: Path, monkeypat
             sweep_table.plot(table, "iops", "cache", tmp_path / file)
     called = [sweep_table.called(name) for name in ("layer.cache_size", "scale_time")]
     assert called == ["cache size (layer)", "scale time"]
+
+
+def test_pictures_of_a_study_leave_the_callers_own_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A notebook goes on to show its figures where it did."""
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
+    monkeypatch.setattr(mpl, "use", None)
+    runs: list[dict[str, Any]] = [{"on": on, "iops": 8.0 * on} for on in (1, 2, 3)]
+    sweep_table.plot(pa.Table.from_pylist(runs), "iops", "on", tmp_path / "p.png")
+    assert (tmp_path / "p.png").read_bytes().startswith(b"\x89PNG")
+    assert summary.picture(summary.measured(runs, "iops", ["on"])).startswith(b"<?xml")
 
 
 def test_interleaved_single_requests_cannot_switch_tracks_more_often_than_pure_has_requests() -> None:

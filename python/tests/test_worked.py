@@ -264,9 +264,12 @@ def test_a_replay_names_what_is_not_usual() -> None:
         "metadata": "pm",
         "seed": 0,
     }
-    served = SimpleNamespace(config=lambda: config, ask=lambda _: {"engine": {"drive": "y.toml"}})
     command = "smrlab run --trace '/t/a b.csv' --drive y.toml --layer rmw --metadata pm --seed 0"
-    assert kept.recorded(cast("Any", served)) == ("/t/a b.csv", command)
+    for server, there in (({}, ""), ({"folder": str(Path.cwd())}, ""), ({"folder": "/a b"}, "cd '/a b' && ")):
+        served = SimpleNamespace(
+            config=lambda: config, ask=lambda _: {"engine": {"drive": "y.toml"}}, server=lambda server=server: server
+        )
+        assert kept.recorded(cast("Any", served)) == ("/t/a b.csv", there + command)
     assert kept.recorded(cast("Any", SimpleNamespace(config=dict))) is None
 
 

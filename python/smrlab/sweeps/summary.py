@@ -115,19 +115,15 @@ def picture_name(metric: str) -> str:
 
 def picture(found: Mapping[str, Any]) -> bytes:
     """What each setting does to a metric, beside each other on one scale; the share it explains on top."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot as plt
+    from matplotlib.figure import Figure
 
     from smrlab.plots import style
 
     effects = found["settings"]
     columns = min(len(effects), 3)
     lines = math.ceil(len(effects) / columns)
-    figure, axes = plt.subplots(
-        lines, columns, figsize=(3.4 * columns, 2.8 * lines), sharey=True, squeeze=False, layout="constrained"
-    )
+    figure = Figure(figsize=(3.4 * columns, 2.8 * lines), layout="constrained")
+    axes = figure.subplots(lines, columns, sharey=True, squeeze=False)
     for axis, effect in zip(axes.flat, effects, strict=False):
         curve = effect["effect"]
         places = list(range(len(curve)))
@@ -144,9 +140,7 @@ def picture(found: Mapping[str, Any]) -> bytes:
         axis.set_visible(False)
     for line in axes:
         line[0].set_ylabel(keys.axis(found["metric"]), fontsize=8)
-    made = style.svg(figure)
-    plt.close(figure)
-    return made
+    return style.svg(figure)
 
 
 def page(document: Mapping[str, Any]) -> str:

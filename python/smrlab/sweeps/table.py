@@ -232,10 +232,7 @@ def _scale(values: Sequence[float]) -> str:
 
 def _draw(points: dict[Any, dict[Any, list[float]]], names: tuple[str, str, str | None], path: Path) -> None:
     """The figure; settings that are numbers of one dimension stand where they belong, words beside each other."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot as plt
+    from matplotlib.figure import Figure
 
     from ..plots import style
 
@@ -246,7 +243,8 @@ def _draw(points: dict[Any, dict[Any, list[float]]], names: tuple[str, str, str 
     dimensions = {n[1] for n in numbers.values() if n}
     numeric = bool(settings) and all(numbers.values()) and len(dimensions) == 1
     place = {x: (n[0] if numeric and n else float(i)) for i, (x, n) in enumerate(numbers.items())}
-    figure, axes = plt.subplots(figsize=(6, 4), layout="constrained")
+    figure = Figure(figsize=(6, 4), layout="constrained")
+    axes = figure.subplots()
     means = []
     shorts = style.told_apart([str(name) for name in points], style.LINE)
     for i, (short, (name, line)) in enumerate(zip(shorts, points.items(), strict=True)):
@@ -273,4 +271,3 @@ def _draw(points: dict[Any, dict[Any, list[float]]], names: tuple[str, str, str 
         style.legend(figure, axes, max(len(points), 2))
     style.plain_numbers(axes)
     figure.savefig(path)
-    plt.close(figure)
