@@ -41,12 +41,34 @@ impl<R: Read> Read for Counted<R> {
     }
 }
 
+/// Fails once somebody asks to stop.
+struct Halting<R> {
+    inner: R,
+    stop: Stop,
+}
+
+impl<R: Read> Read for Halting<R> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        self.stop.check().map_err(io::Error::other)?;
+        self.inner.read(buf)
+    }
+}
+
 impl Input {
-    /// Opens a file or the object that a URL names; `-` is the standard input.
+    /// Opens a file or the object that a URL names; `-` is the standard input. It is read until somebody asks to stop, also where an archive
+    /// is searched for its file.
     ///
     /// # Errors
-    /// When there is no such file, it is a directory, or it may not be read.
-    pub fn open(path: &str) -> Result<Self> {
+    /// When there is no such file, it is a directory, or it may not be read; when somebody asked to stop.
+    pub fn open(path: &str, stop: &Stop) -> Result<Self> {
+        let input = Self::opened(path, stop);
+        if input.is_err() {
+            stop.check()?;
+        }
+        Ok(input?.stopping(stop))
+    }
+
+    fn opened(path: &str, stop: &Stop) -> Result<Self> {
         if path == "-" {
             return Self::from_reader("(standard input)", Box::new(io::stdin()), None);
         }
@@ -59,7 +81,9 @@ impl Input {
         if remote::is_url(path) {
             let object = remote::open(path)?;
             let size = Some(object.size());
-            let again = || decompressed(remote::Reader::new(Arc::clone(&object)));
+            let again = || {
+                decompressed(Halting { inner: remote::Reader::new(Arc::clone(&object)), stop: stop.clone() })
+            };
             let reader = Box::new(remote::Reader::new(Arc::clone(&object)));
             return Self::unpacked(&remote::shown(path), path, reader, size, &again);
         }
@@ -69,7 +93,10 @@ impl Input {
             return Err(err(io::ErrorKind::IsADirectory.into()));
         }
         let size = meta.is_file().then_some(meta.len());
-        let again = || File::open(path).and_then(|f| decompressed(io::BufReader::new(f)));
+        let again = || {
+            File::open(path)
+                .and_then(|f| decompressed(Halting { inner: io::BufReader::new(f), stop: stop.clone() }))
+        };
         Self::unpacked(path, path, Box::new(File::open(path).map_err(err)?), size, &again)
     }
 
@@ -193,7 +220,10 @@ impl Input {
                 Ok(0) => self.ended = true,
                 Ok(k) => self.end += k,
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-                Err(e) => return Err(TraceError::io(&self.file, e)),
+                Err(e) => {
+                    self.stop.check()?;
+                    return Err(TraceError::io(&self.file, e));
+                }
             }
         }
         Ok(self.end)
@@ -302,6 +332,25 @@ mod tests {
         assert_eq!(input.fill(have).unwrap(), have, "what is there already");
         assert!(matches!(input.fill(have + 1), Err(TraceError::Stopped)));
         assert_eq!(input.window().len(), have);
+    }
+
+    /// Nor is an archive searched for its file, however long that would take.
+    #[test]
+    fn what_is_stopped_searches_no_archive() {
+        let file = std::env::temp_dir().join(format!("smrlab-searched-{}.tar", std::process::id()));
+        let mut archive = tar::Builder::new(Vec::new());
+        let mut header = tar::Header::new_ustar();
+        header.set_size(1000);
+        archive.append_data(&mut header, "t.csv", io::repeat(b'x').take(1000)).unwrap();
+        std::fs::write(&file, archive.into_inner().unwrap()).unwrap();
+        let open = |stop: &Stop| Input::open(file.to_str().unwrap(), stop);
+        let stop = Stop::default();
+        let found = open(&stop).and_then(|mut input| input.fill(2000));
+        stop.ask();
+        let stopped = open(&stop).err();
+        std::fs::remove_file(&file).unwrap();
+        assert_eq!(found.unwrap(), 1000);
+        assert!(matches!(stopped, Some(TraceError::Stopped)), "{stopped:?}");
     }
 
     #[test]

@@ -44,7 +44,7 @@ pub(crate) fn synth(item: &str, context: &OpenContext) -> Result<Box<dyn TraceSo
 /// Opens the file at `path` as the format `item`, whose name may be missing.
 pub(crate) fn open_raw(path: &str, item: &str, context: &OpenContext) -> Result<Raw> {
     let (name, mut pairs) = split_item(item);
-    let input = Input::open(path)?.stopping(&context.stop);
+    let input = Input::open(path, &context.stop)?;
     let (format, input) = match name {
         "" | "auto" => detect(input)?,
         name => (known(name)?, input),

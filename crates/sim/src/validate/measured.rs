@@ -2,6 +2,7 @@
 
 use super::extent;
 use crate::error::{Result, RunError};
+use smrlab_trace::Stop;
 use smrlab_trace::input::Input;
 use smrlab_units::{Blocks, HostOp, Lba, SimTime};
 
@@ -69,7 +70,7 @@ pub fn read_measured(path: &str, reference: Reference) -> Result<Vec<Measured>> 
 
 /// Calls `each` with the lines of a file.
 fn lines(path: &str, mut each: impl FnMut(&str) -> Option<()>) -> Result<()> {
-    let mut input = Input::open(path)?;
+    let mut input = Input::open(path, &Stop::default())?;
     let mut number = 0;
     loop {
         let (text, with_end) = input.line()?;

@@ -9,6 +9,7 @@ use smrlab_disk::model::load;
 use smrlab_disk::{Mechanics, Model};
 use smrlab_sim::validate::{Reference, validate};
 use smrlab_stl::{BuildContext, Cause, HostRequest, Plan, Step, StepEnd, TranslationLayer};
+use smrlab_trace::Stop;
 use smrlab_trace::input::Input;
 use smrlab_units::{Blocks, HostOp, Lba, SimTime};
 use std::path::{Path, PathBuf};
@@ -18,7 +19,7 @@ const WORKLOADS: [&str; 6] =
     ["w1_randwrite", "w2_randread", "w3_mixed7030", "w4_seqwrite", "w5_randwrite_wide", "w6_hotcold_inner"];
 
 fn rows(path: &Path) -> Vec<Vec<String>> {
-    let mut input = Input::open(&path.to_string_lossy()).unwrap_or_else(|e| panic!("{e}"));
+    let mut input = Input::open(&path.to_string_lossy(), &Stop::default()).unwrap_or_else(|e| panic!("{e}"));
     let mut text = Vec::new();
     loop {
         let n = input.fill(1).unwrap_or_else(|e| panic!("{e}"));
