@@ -42,6 +42,10 @@ def test_loop_devices_are_those_on_the_file(tmp_path: Path, monkeypatch: pytest.
     with pytest.raises(InputError, match="/dev/loop1p2 is mounted at /mnt: umount /mnt first"):
         mounts.check_unused(Path("/d"))
     mounts.check_unused(Path("/e"))
+    # What is in use keeps its loop devices and its mount.
+    monkeypatch.setattr(mounts, "remove_loops", None)
+    with pytest.raises(InputError, match="/dev/loop1p2 is mounted at /mnt"):
+        mounts.clear(Path("/d"))
 
 
 def test_a_mount_that_is_gone_is_not_one_of_the_device(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import html
 import json
 import re
@@ -87,6 +88,10 @@ def test_the_page_of_a_paper_has_each_figure_with_its_claims(tmp_path: Path) -> 
         {head} B says B 5 ours B t not
         Other claims {head} C says C no x 5 ours C t not run""".split()
     ).replace("7 0.25 1 10", "7 0.25 e 10")
+    drawn = reproduction()
+    assert drawn.verdicts.pop(2).id == "C"
+    beside = dataclasses.replace(drawn.paper, claims=tuple(c for c in drawn.paper.claims if c.id != "C"))
+    assert "Other claims" not in page.write_page(dataclasses.replace(drawn, paper=beside), tmp_path / "q").read_text()
     assert [made.count(f"<tr class='{kind}'>") for kind in ("reproduced", "not", "not-run")] == [1, 1, 1]
     assert page.write_index([(PAPER, reproduction().verdicts, path)], tmp_path) == tmp_path / "index.html"
     index = (tmp_path / "index.html").read_text()
