@@ -188,6 +188,38 @@ mod tests {
         assert!(d > 2.0 * 0.5f64.sqrt() * 0.9 && d < 2.0 * 0.6f64.sqrt(), "{d}");
     }
 
+    /// Samples of all lengths, against the integral worked out piece by piece: between the shares for which values of either stand, the distance
+    /// is a straight line.
+    #[test]
+    fn the_demerit_is_the_integral_of_the_distance() {
+        let mut rng = smrlab_units::rng::Rng::new(5);
+        for round in 0..60 {
+            let mut sample =
+                |n: u64| -> Vec<f64> { (0..n).map(|_| rng.below(1000) as f64 / 100.0).collect() };
+            let (a, b) = (sample(1 + round % 7), sample(1 + round % 5));
+            let shares =
+                |v: &[f64]| (0..v.len()).map(|i| (i as f64 + 0.5) / v.len() as f64).collect::<Vec<_>>();
+            let value = |v: &[f64], p: f64| {
+                let (mut v, of) = (v.to_vec(), shares(v));
+                v.sort_by(f64::total_cmp);
+                match of.iter().position(|share| p <= *share) {
+                    Some(0) => v[0],
+                    Some(i) => v[i - 1] + (v[i] - v[i - 1]) * (p - of[i - 1]) / (of[i] - of[i - 1]),
+                    None => v[v.len() - 1],
+                }
+            };
+            let mut ends = [vec![0.0, 1.0], shares(&a), shares(&b)].concat();
+            ends.sort_by(f64::total_cmp);
+            let piece = |p: f64, q: f64| {
+                let (from, to) = (value(&a, p) - value(&b, p), value(&a, q) - value(&b, q));
+                (q - p) * (from * from + from * to + to * to) / 3.0
+            };
+            let expected: f64 = ends.windows(2).map(|of| piece(of[0], of[1])).sum();
+            let got = demerit(&a, &b).powi(2);
+            assert!((got - expected).abs() < 1e-4, "{got} for {expected}: {a:?} and {b:?}");
+        }
+    }
+
     /// A drive that turns in 10 ms reads a block, and again 4 ms after it has: when it did so, and not when the measured drive did. The block
     /// comes by 6 ms later.
     #[test]

@@ -347,33 +347,40 @@ mod tests {
         assert_eq!((updates.total().requests, updates.total().ops), (n, 10 * n));
     }
 
-    /// Beside a plain list of blocks, where so much is written that requests are gathered: some of them are very long.
+    /// Beside a plain list of blocks, where so much is written that requests are gathered: some of them are very long, and now and then the drive
+    /// is a fresh one.
     #[test]
     fn short_and_long_requests_are_counted_alike() {
         let host = 1u64 << 22;
         for foretold in [false, true] {
             let (mut updates, mut rng) = (Updates::new(Blocks(host), foretold), Rng::new(3));
             let mut plain = vec![false; host as usize];
-            for at in (0..host).step_by(16) {
-                updates.prefilled(Lba(at), Blocks(1));
-                plain[at as usize] = true;
-            }
-            assert!(updates.written.bytes() >= SMALL);
             let (mut total, mut unwritten) = (Amplification::default(), Unwritten::default());
-            for _ in 0..4000 {
-                let longest = if rng.one_in(40) { 60_000 } else { 30 };
-                let (n, ops, extents) = (1 + rng.below(longest), rng.below(9), rng.below(5));
-                let at = rng.below(host - n);
-                let blocks = &mut plain[at as usize..(at + n) as usize];
-                let known = blocks.iter().filter(|known| **known).count() as u64;
-                if rng.one_in(2) {
-                    updates.read(Lba(at), Blocks(n));
-                    unwritten.add(n - known);
-                } else {
-                    updates.add(Lba(at), Blocks(n), ops, extents);
-                    blocks.fill(true);
-                    if known > 0 {
-                        total.add(ops, extents.max(1));
+            for drives in 0..3 {
+                if drives > 0 {
+                    updates.replaced();
+                    plain.fill(false);
+                }
+                for at in (0..host).step_by(16) {
+                    updates.prefilled(Lba(at), Blocks(1));
+                    plain[at as usize] = true;
+                }
+                assert!(updates.written.bytes() >= SMALL);
+                for _ in 0..2000 {
+                    let longest = if rng.one_in(40) { 60_000 } else { 30 };
+                    let (n, ops, extents) = (1 + rng.below(longest), rng.below(9), rng.below(5));
+                    let at = rng.below(host - n);
+                    let blocks = &mut plain[at as usize..(at + n) as usize];
+                    let known = blocks.iter().filter(|known| **known).count() as u64;
+                    if rng.one_in(2) {
+                        updates.read(Lba(at), Blocks(n));
+                        unwritten.add(n - known);
+                    } else {
+                        updates.add(Lba(at), Blocks(n), ops, extents);
+                        blocks.fill(true);
+                        if known > 0 {
+                            total.add(ops, extents.max(1));
+                        }
                     }
                 }
             }

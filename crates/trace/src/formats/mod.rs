@@ -235,3 +235,30 @@ impl<'a> Sample<'a> {
         self.all_lines(|l| format.line(l, &mut rows).is_ok()) && !rows.is_empty()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::input::SAMPLE;
+
+    /// Blank lines are none, 50 are enough, and what a full sample cuts off is none unless there is no other.
+    #[test]
+    fn a_sample_is_its_first_whole_lines() {
+        let lengths = |text: &str| {
+            let sample = Sample { bytes: text.as_bytes(), lenient: false };
+            sample.lines().map(<[u8]>::len).collect::<Vec<_>>()
+        };
+        let all: String = (1..60).map(|n| format!("\r\n{}\r\n\n", "x".repeat(n))).collect();
+        assert_eq!(lengths(&all), (1..=50).collect::<Vec<_>>());
+        let (line, last) = (format!("{}\n", "x".repeat(SAMPLE / 4 - 1)), "x".repeat(SAMPLE / 4));
+        let three = [SAMPLE / 4 - 1; 3];
+        assert_eq!(lengths(&format!("{}{last}", line.repeat(3))), three);
+        assert_eq!(lengths(&line.repeat(4)), [SAMPLE / 4 - 1; 4], "it ends with the sample");
+        assert_eq!(
+            lengths(&format!("{}{}", line.repeat(3), &last[1..])),
+            [SAMPLE / 4 - 1; 4],
+            "it is all there is"
+        );
+        assert_eq!(lengths(&last.repeat(4)), [SAMPLE]);
+    }
+}

@@ -248,6 +248,10 @@ fn progress_is_the_share_of_a_file_that_was_read() {
     let mut drawn = open("synth:uniform,requests=16384", &context).unwrap();
     drawn.next_batch(&mut Batch::new()).unwrap();
     assert_eq!(drawn.progress(), Some(0.5));
+    // One that ends before its number has nothing left.
+    let mut short = open("synth:phases,requests=100,of=burst(7)", &context).unwrap();
+    while short.next_batch(&mut Batch::new()).unwrap() {}
+    assert_eq!(short.progress(), Some(1.0));
     let mut phases = open("synth:phases", &context).unwrap();
     phases.next_batch(&mut Batch::new()).unwrap();
     assert_eq!(phases.progress(), None);
