@@ -143,8 +143,7 @@ impl Input {
     }
 
     /// The same, which fails once somebody asks to stop.
-    #[must_use]
-    pub fn stopping(self, stop: &Stop) -> Self {
+    fn stopping(self, stop: &Stop) -> Self {
         Self { stop: stop.clone(), ..self }
     }
 
