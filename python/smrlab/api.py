@@ -147,6 +147,8 @@ def compare(
     of a Dask scheduler, `client` a `distributed.Client`: they run there (see `sweep`). All runs see the host space of
     the smallest of them. On Ctrl-C the finished runs are kept in `out`, and Interrupted is raised.
     """
+    if "layer" in options:
+        raise InputError("layer: a comparison has several: give layers=[...]")
     layers = [layers] if isinstance(layers, str | type) else list(layers)
     if not layers:
         raise InputError("compare needs at least one layer")
@@ -213,7 +215,7 @@ def sweep(
     from . import sweeps
 
     study = sweeps.Study.of(spec)
-    store = sweeps.Store(out)
+    store = sweeps.Store(_folder(out))
     with chosen(scheduler, jobs, client) as executor:
         outcome = sweeps.run_study(study, store, executor, follow)
     if outcome.interrupted:
@@ -266,4 +268,11 @@ def unique_names(layers: Sequence[str]) -> list[str]:
 
 
 def _filling(out: Folder) -> AbstractContextManager[Path | None]:
-    return nullcontext(None) if out is None else filling(out)
+    return nullcontext(None) if out is None else filling(_folder(out))
+
+
+def _folder(out: str | os.PathLike[str]) -> str | os.PathLike[str]:
+    """The name of a folder or URL. Raises InputError for what is none."""
+    if not isinstance(out, str | os.PathLike):
+        raise InputError(f"out: {out!r} is no folder: give a text or a path")
+    return out

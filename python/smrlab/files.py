@@ -12,6 +12,8 @@ from .errors import InputError, MissingError
 
 # The longest text that describes something: a run, a study, settings.
 LONGEST = 64 << 20
+# What a figure may be.
+FIGURES = (".svg", ".pdf", ".png")
 
 
 def read_text(path: Path) -> str:

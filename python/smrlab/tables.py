@@ -19,7 +19,11 @@ _WORDS = {"r": 0, "w": 1, "f": 2, "d": 3, "trim": 3} | {name: n for n, name in e
 
 def stored(data: Any, path: str) -> int:
     """Writes a table of requests to `path` as Parquet; the number of rows. Raises InputError, naming the column."""
-    table = pa.table(data)
+    try:
+        table = pa.table(data)
+    except (TypeError, ValueError) as fault:
+        # As of a table of pandas with a name twice, or of one column by itself.
+        raise InputError(f"the table of requests cannot be read: {fault}") from None
     if table.num_rows == 0:
         raise InputError("the table of requests has no row")
     columns = {
@@ -79,8 +83,16 @@ def _whole(table: pa.Table, name: str, kind: pa.DataType) -> pa.ChunkedArray:
 
 
 def _arrivals(table: pa.Table) -> pa.ChunkedArray:
-    if "arrival_ns" in table.column_names or "time_s" not in table.column_names:
-        return _whole(table, "arrival_ns", pa.int64())
+    name = "arrival_ns" if "arrival_ns" in table.column_names or "time_s" not in table.column_names else "time_s"
+    if pa.types.is_timestamp(kind := _column(table, name).type):
+        # Dates count from the first of them, as those in files do.
+        times = _as(table, name, pa.timestamp("ns", kind.tz)).cast(pa.int64())
+        return pc.subtract(times, pc.min(times))
+    if pa.types.is_duration(kind):
+        table = pa.table({"arrival_ns": _as(table, name, pa.duration("ns"))})
+        name = "arrival_ns"
+    if name == "arrival_ns":
+        return _whole(table, name, pa.int64())
     seconds = _as(table, "time_s", pa.float64())
     rounded = _cast(pc.round(pc.multiply(seconds, 1e9)), "time_s", pa.int64())
     if pc.min(rounded).as_py() < 0:

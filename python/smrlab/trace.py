@@ -5,10 +5,12 @@ from __future__ import annotations
 import hashlib
 import html
 import json
+import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from numbers import Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
@@ -84,7 +86,7 @@ class Trace:
         Columns: `arrival_ns` or `time_s`; `op` (0 read, 1 write, 2 flush, 3 discard, 4 append, 5 zone-close,
         6 zone-finish, 7 zone-open, 8 zone-reset, or these words); `lba` and `blocks` (of 512 bytes) or `offset`
         and `size` (bytes; of a zone command 0: the zone at its place); optionally `device` and `stream` (numbers)
-        and `fua` (true or false). Rows get sorted.
+        and `fua` (true or false). Times may be dates, which count from the first one, or spans. Rows get sorted.
         Raises InputError when a column is missing or holds what no request can have.
         """
         import tempfile
@@ -147,7 +149,10 @@ class Trace:
         return self._with(wrap="capacity", host_blocks=blocks)
 
     def scale_time(self, x: float) -> Trace:
-        """Arrival times multiplied by `x`: above 1 is slower."""
+        """Arrival times multiplied by `x`: above 1 is slower. Raises InputError where that is no number."""
+        if not isinstance(x, Real) or not math.isfinite(x):
+            raise InputError(f"scale_time: {x!r} is not accepted: a number, such as 0.5")
+        x = x if isinstance(x, int | float) else float(x)
         return self._with(scale_time=x * self.fields.get("scale_time", 1.0))
 
     def info(self, watch: Watch | None = None) -> TraceInfo:

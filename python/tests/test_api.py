@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
 import pytest
 from commands import TINY
 
@@ -91,6 +93,15 @@ def test_compared_runs_are_found_by_name_and_saved_whole(tmp_path: Path) -> None
     assert again[2].timeline().equals(results["cmr"].timeline())
     assert results.plot.iops(tmp_path / "iops.svg") is not None
     assert (tmp_path / "iops.svg").read_text().startswith("<?xml")
+    # What it is called is what it is.
+    for ending, start in (("png", b"\x89PNG"), ("pdf", b"%PDF")):
+        results.plot.iops(tmp_path / f"iops.{ending}")
+        assert (tmp_path / f"iops.{ending}").read_bytes().startswith(start)
+    for wrong in ("iops.txt", "iops"):
+        with pytest.raises(InputError, match=rf"{wrong}: a figure ends in \.svg, \.pdf, \.png"):
+            results.plot.iops(tmp_path / wrong)
+    with pytest.raises(InputError, match=r"no figure 'iop'; there are: iops, response, "):
+        results.plot.draw("iop")
 
 
 def test_every_fault_of_a_specification_is_told_at_once() -> None:
@@ -132,3 +143,27 @@ def test_numbers_of_numpy_are_numbers() -> None:
     numpy = pytest.importorskip("numpy")
     result = smrlab.run(TINY, drive="modern-7200", limit=numpy.int64(7), scale_time=numpy.float32(2))
     assert (result.doc["spec"]["limit"], result.doc["spec"]["scale_time"]) == (7, 2)
+
+
+@pytest.mark.parametrize("jobs", [0, -1, "2", 1.5])
+def test_runs_at_a_time_are_a_whole_number(jobs: Any, tmp_path: Path) -> None:
+    for go in (
+        lambda: smrlab.compare(TINY, drive="modern-7200", layers=["cmr"], jobs=jobs),
+        lambda: smrlab.sweep({"base": {"trace": TINY}}, out=tmp_path, jobs=jobs),
+    ):
+        with pytest.raises(InputError, match=f"jobs: {jobs!r} is not accepted: a whole number from 1 on"):
+            go()
+
+
+def test_arguments_of_the_wrong_type_are_told_by_their_name() -> None:
+    for go in (lambda: smrlab.run(TINY, out=5), lambda: smrlab.sweep({"base": {"trace": TINY}}, out=5)):  # type: ignore[arg-type]
+        with pytest.raises(InputError, match="out: 5 is no folder"):
+            go()
+    with pytest.raises(InputError, match=r"layer: a comparison has several: give layers="):
+        smrlab.compare(TINY, layers=["cmr"], layer="rmw")
+    for wrong in ("2", float("nan"), None):
+        with pytest.raises(InputError, match=f"scale_time: {wrong!r} is not accepted: a number"):
+            smrlab.Trace(TINY).scale_time(wrong)  # type: ignore[arg-type]
+    column = pa.table({"lba": [1]}).column("lba")
+    with pytest.raises(InputError, match="the table of requests cannot be read: "):
+        smrlab.Trace.from_table(column)

@@ -200,6 +200,15 @@ def test_a_parameter_takes_the_place_of_the_one_before_it() -> None:
         ("a,of=[1,2],x=exp(3,4)", "a,of=[1,2],x=1"), ("a,xx=2", "a,xx=2,x=1"),
     ):  # fmt: skip
         assert with_parameter(item, "x", 1) == told
+    # Of a stack it goes into the part that has it; the others stay.
+    for item, told in (
+        ("a,x=2,y=3 / b,y=1", "a,y=3,x=1 / b,y=1"),
+        ("a / b,x=2 / c,z=(1 / 2)", "a / b,x=1 / c,z=(1 / 2)"),
+    ):
+        assert with_parameter(item, "x", 1) == told
+    for item, number in (("a / b,y=1", "none gives"), ("a,x=1 / b,x=2", "several give")):
+        with pytest.raises(InputError, match=f"of the parts of '{item}' {number} x=: write it in the one"):
+            with_parameter(item, "x", 1)
     assert [with_parameter("a", "x", on) for on in (True, False)] == ["a,x=on", "a,x=off"]
 
 
@@ -321,7 +330,14 @@ def test_a_run_that_failed_once_is_done_when_it_is_there(tmp_path: Path) -> None
 def test_a_run_is_known_by_what_its_files_hold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Wherever they lie and whatever they are called; how they are read and what is overridden counts."""
     monkeypatch.setattr(identity, "fingerprint", lambda: "engine")
-    for name, held in (("t.csv", "1"), ("copy.csv", "1"), ("other.csv", "2"), ("d.toml", "3"), ("e.toml", "3")):
+    for name, held in (
+        ("t.csv", "1"),
+        ("copy.csv", "1"),
+        ("other.csv", "2"),
+        ("d.toml", "3"),
+        ("e.toml", "3"),
+        ("f", "4"),
+    ):
         (tmp_path / name).write_text(held)
 
     def of(trace: str, drive: str = "d.toml") -> str:
@@ -330,6 +346,10 @@ def test_a_run_is_known_by_what_its_files_hold(tmp_path: Path, monkeypatch: pyte
 
     assert of("t.csv") == of("copy.csv") == of("t.csv", "e.toml")
     assert len({of("t.csv"), of("other.csv"), of("t.csv:spc"), of("t.csv:disksim"), of("t.csv", "d.toml,zone=1")}) == 5
+    # A drive file is one without an ending, too.
+    before = of("t.csv", "f")
+    (tmp_path / "f").write_text("5.")
+    assert of("t.csv", "f") != before
 
 
 def test_a_study_takes_as_long_as_its_scheduler(monkeypatch: pytest.MonkeyPatch) -> None:

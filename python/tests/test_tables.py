@@ -88,6 +88,20 @@ def test_times_before_the_start_are_named() -> None:
         Trace.from_table(table)
 
 
+@pytest.mark.parametrize("name", ["arrival_ns", "time_s"])
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+def test_dates_and_spans_of_time_have_a_unit_of_their_own(name: str, unit: str) -> None:
+    """As pandas and polars have them; dates count from the first one."""
+    second = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[unit]
+    for kind, first in ((pa.duration(unit), 0), (pa.timestamp(unit), 1_700_000_000), (pa.timestamp(unit, "UTC"), 5)):
+        times = pa.array([(first + s) * second for s in (2, 0)], kind)
+        rows = Trace.from_table(pa.table({name: times, "op": [1, 0], "lba": [8, 0], "blocks": [1, 1]})).table()
+        assert rows.to_pydict()["arrival_ns"] == [0, 2 * 10**9]
+    times = pa.array([2**62], pa.duration("us"))
+    with pytest.raises(InputError, match=f"'{name}' of the table: Casting from duration"):
+        Trace.from_table(pa.table({name: times, "op": [1], "lba": [8], "blocks": [1]}))
+
+
 def test_appends_and_zone_commands_are_taken() -> None:
     words = ["append", "zone-open", "zone-close", "zone-finish", "zone-reset", "Zone-Reset"]
     places = {"offset": [0, 4096, 4096, 4096, 8192, 8192], "size": [512, 0, 1, 512, 0, 1024]}

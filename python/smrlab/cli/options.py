@@ -172,7 +172,10 @@ def apply_sets(spec: dict[str, Any], sets: list[str] | None) -> dict[str, Any]:
             # What was given before gives way: a parameter that is there twice is refused.
             from ..sweeps.grid import with_parameter
 
-            spec[item] = with_parameter(str(spec[item]), parameter, value)
+            try:
+                spec[item] = with_parameter(str(spec[item]), parameter, value)
+            except InputError as e:
+                raise InputError(f"--set {text}: {e}") from None
         elif item in _ITEMS:
             raise InputError(f"--set {text}: no {item} is named before it: write --{item} NAME,{parameter}={value}")
         else:

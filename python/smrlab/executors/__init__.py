@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from numbers import Integral
 from typing import Any
 
+from ..errors import InputError
 from .contract import Executor, ExecutorLost, Failed, Input, Piece, Running, Work
 
 __all__ = ["Executor", "ExecutorLost", "Failed", "Input", "Piece", "Running", "Work", "chosen"]
@@ -18,6 +20,8 @@ def chosen(scheduler: str | None, jobs: int | None = None, client: Any = None) -
     `jobs` is the threads of a local one, the workers that are asked of Slurm. `client` is a `distributed.Client` that
     is used instead. Raises MissingError where Dask is not installed or its scheduler cannot be reached.
     """
+    if jobs is not None and (not isinstance(jobs, Integral) or jobs < 1):
+        raise InputError(f"jobs: {jobs!r} is not accepted: a whole number from 1 on")
     if client is None and scheduler in (None, "", "local"):
         from .local import LocalPool
 

@@ -9,9 +9,10 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
+from ..errors import InputError
 from ..payload import Recorded, runs_payload
 from . import figures
-from .style import save_svg
+from .style import save
 
 Payload = list[dict[str, Any]]
 
@@ -48,10 +49,12 @@ class Plotter:
         return self._cache
 
     def draw(self, name: str, path: str | os.PathLike[str] | None = None) -> Figure | None:
-        """The named figure, or None where the results hold nothing for it."""
+        """The named figure, or None where the results hold nothing for it; saved as SVG, PDF or PNG, as `path` ends."""
+        if name not in FIGURES:
+            raise InputError(f"there is no figure '{name}'; there are: {', '.join(FIGURES)}")
         figure = FIGURES[name](self._payload())
         if figure is not None and path is not None:
-            save_svg(figure, Path(path))
+            save(figure, Path(path))
         return figure
 
     def save_all(self, folder: Path) -> list[Path]:

@@ -18,7 +18,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, FuncFormatter, LogLocator, NullFormatter, ScalarFormatter
 
 from .. import text
-from ..files import write_whole
+from ..errors import InputError
+from ..files import FIGURES, write_whole
 
 # Alternating dark and light, so that neighbours differ without colour; the line styles differ as well.
 COLORS = ("#12355b", "#e8743f", "#1b7a5a", "#b06ab3", "#6b4a00", "#4a94ec", "#8c1d2f", "#8aa12c")
@@ -168,3 +169,15 @@ def svg(figure: Figure) -> bytes:
 def save_svg(figure: Figure, path: Path) -> None:
     """Writes the figure as SVG."""
     write_whole(path, svg(figure))
+
+
+def save(figure: Figure, path: Path) -> None:
+    """Writes the figure as its name ends. Raises InputError for an ending that no figure has."""
+    if (kind := path.suffix) not in FIGURES:
+        raise InputError(f"{path}: a figure ends in {', '.join(FIGURES)}")
+    if kind == ".svg":
+        save_svg(figure, path)
+        return
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format=kind[1:])
+    write_whole(path, buffer.getvalue())

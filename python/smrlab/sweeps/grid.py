@@ -26,6 +26,8 @@ from smrlab.errors import InputError
 from .samples import few, sampled
 from .settings import settings_of
 
+# Between the parts of a stack.
+BELOW = " / "
 Value = str | int | float | bool
 Settings = dict[str, Value]
 
@@ -114,17 +116,29 @@ def _apply(base: dict[str, Any], settings: Settings, where: str) -> dict[str, An
         if dot:
             if not isinstance(spec.get(item), str):
                 raise InputError(f"{where}: '{key}' sets a parameter of '{item}', which [base] does not give as text")
-            spec[item] = with_parameter(spec[item], parameter, settings[key])
+            try:
+                spec[item] = with_parameter(spec[item], parameter, settings[key])
+            except InputError as fault:
+                raise InputError(f"{where}: '{key}': {fault}") from None
         else:
             spec[key] = settings[key]
     return spec
 
 
 def with_parameter(item: str, parameter: str, value: Value) -> str:
-    """The item text `NAME,key=value,...` with one parameter set, replacing an earlier value of it."""
+    """The item text `NAME,key=value,...` with one parameter set, replacing an earlier value of it.
+
+    Of a stack of several it is set in the one that has it already: what others would make of it nobody asked for.
+    """
     text = ("on" if value else "off") if isinstance(value, bool) else str(value)
-    kept = [p for p in _parts(item) if p.partition("=")[0] != parameter]
-    return ",".join([*kept, f"{parameter}={text}"])
+    rows = [_parts(row) for row in item.split(BELOW)]
+    has = [row for row in rows if any(p.partition("=")[0].strip() == parameter for p in row)]
+    if len(rows) > 1 and len(has) != 1:
+        number = "several give" if has else "none gives"
+        raise InputError(f"of the parts of '{item}' {number} {parameter}=: write it in the one that is meant")
+    row = has[0] if has else rows[0]
+    row[:] = [*(p for p in row if p.partition("=")[0].strip() != parameter), f"{parameter}={text}"]
+    return BELOW.join(map(",".join, rows))
 
 
 def _parts(item: str) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,8 +16,8 @@ from smrlab.secret import hidden
 from .store import Store
 
 DIGESTS = "digests.json"
-# What of a specification may be in a file, and how the names of such files end.
-FILES = {"trace": "", "from_state": "", "drive": ".toml", "layer": ".py"}
+# What of a specification may be in a file, and what the names of such files have, as the engine tells them.
+FILES = {"trace": "", "from_state": "", "drive": r"/|\.toml$", "layer": r"\.py$"}
 
 
 @functools.cache
@@ -100,20 +101,20 @@ class Digests:
 def address(resolved: str, digests: Digests) -> str:
     """The address of a resolved specification (as JSON): 16 hexadecimal digits, the same wherever its files are."""
     spec = json.loads(resolved)
-    for key, ending in FILES.items():
+    for key, sign in FILES.items():
         if key in spec:
-            spec[key] = _named(spec[key], ending, digests)
+            spec[key] = _named(spec[key], sign, digests)
     text = json.dumps([fingerprint(), spec], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def _named(value: Any, ending: str, digests: Digests) -> Any:
+def _named(value: Any, sign: str, digests: Digests) -> Any:
     """A value with digests in the place of the names of files."""
     if isinstance(value, list):
-        return [_named(v, ending, digests) for v in value]
+        return [_named(v, sign, digests) for v in value]
     if isinstance(value, str):
         for file, rest in parts(value):
-            if file.endswith(ending):
+            if re.search(sign, file):
                 return ["/".join(digests.of(f) or "?" for f in digests.files(file)), rest]
     return value
 

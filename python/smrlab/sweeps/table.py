@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 
 from smrlab import keys, parquet
 from smrlab.errors import InputError
+from smrlab.files import FIGURES
 from smrlab.secret import hidden
 
 from .grid import Point
@@ -174,8 +175,6 @@ def _aligned(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 # A key of these groups that is absent says that nothing of the kind happened.
 _COUNTED = ("cleaning.", "stalls.", "cache.", "media.by_cause.", "time_by_cause_s.", "cleaning_share", "overload.")
-# What a figure may be.
-ENDINGS = (".svg", ".pdf", ".png")
 # From this ratio of the largest to the smallest value on, an axis is logarithmic.
 _WIDE = 50.0
 
@@ -192,8 +191,8 @@ def plot(table: pa.Table, metric: str, against: str, path: Path, by: str | None 
             raise InputError(f"the sweep has no column '{column}'; it has: {', '.join(table.column_names)}")
     if pa.types.is_string(table.schema.field(metric).type):
         raise InputError(f"column '{metric}' of the sweep is of texts: name one of numbers")
-    if path.suffix not in ENDINGS or not path.parent.is_dir():
-        raise InputError(f"{path}: write {', '.join(ENDINGS)} into a folder that is there")
+    if path.suffix not in FIGURES or not path.parent.is_dir():
+        raise InputError(f"{path}: write {', '.join(FIGURES)} into a folder that is there")
     points = _points(words(table), metric, against, by)
     _draw(points, (metric, against, by), path)
     with path.with_suffix(".csv").open("w", newline="") as file:
