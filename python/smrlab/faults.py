@@ -9,6 +9,8 @@ from .errors import InputError
 
 # Blocks of a medium, or operations on it.
 MOST = 1 << 60
+# Nanoseconds that the model's clock has: 292 years.
+LONGEST = (1 << 63) - 1
 
 
 def nanoseconds(option: str, text: str) -> int:
@@ -16,7 +18,10 @@ def nanoseconds(option: str, text: str) -> int:
     found = re.fullmatch(r"(\d+(?:\.\d+)?)(us|ms|s)", text)
     if not found:
         raise InputError(f"{option} {text}: write a time such as 5ms")
-    return int(float(found[1]) * {"us": 1e3, "ms": 1e6, "s": 1e9}[found[2]])
+    ns = int(float(found[1]) * {"us": 1e3, "ms": 1e6, "s": 1e9}[found[2]])
+    if ns > LONGEST:
+        raise InputError(f"{option} {text}: longer than the clock goes, 292 years")
+    return ns
 
 
 def asked(unreadable: str | None, slow: str | None, error_at: int | None, cut_at: int | None, clear: bool) -> bool:

@@ -125,13 +125,16 @@ def _lock(folder: Path) -> int | None:
 def guard(wanted: str | os.PathLike[str], specs: Callable[[], Sequence[str]]) -> None:
     """Refuses to replace results of another experiment: `specs` gives the resolved specifications (JSON) of this one.
 
-    Raises InputError where `wanted` holds results of other specifications.
+    Raises InputError where `wanted` holds results of other specifications, or those of `validate`.
     """
     try:
         doc = json.loads(_document(wanted))
-        there = [run["spec"] for run in doc.get("runs", [doc])]
+        validated = "demerit_ms" in doc
+        there = [] if validated else [run["spec"] for run in doc.get("runs", [doc])]
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return
+    if validated:
+        raise InputError(f"{wanted}: holds results of validate; --force replaces them, or choose another --out")
     here = [json.loads(spec) for spec in specs()]
     if list(map(_experiment, here)) == list(map(_experiment, there)):
         return
@@ -141,6 +144,16 @@ def guard(wanted: str | os.PathLike[str], specs: Callable[[], Sequence[str]]) ->
         f"{wanted}: holds the results of another experiment (other {', '.join(keys)}); "
         "--force replaces them, or choose another --out"
     )
+
+
+def guard_runs(wanted: str | os.PathLike[str]) -> None:
+    """Refuses to replace results of runs by something else. Raises InputError where `wanted` holds some."""
+    try:
+        doc = json.loads(_document(wanted))
+    except (OSError, ValueError):
+        return
+    if isinstance(doc, dict) and {"spec", "runs"} & set(doc):
+        raise InputError(f"{wanted}: holds results of runs; choose another --out")
 
 
 def _document(wanted: str | os.PathLike[str]) -> bytes:

@@ -104,7 +104,8 @@ def confirm(text: str, resolved: str, yes: bool) -> None:
         return
     if yes:
         return
-    if not sys.stdin.isatty():
+    # None: it is closed, as services have it.
+    if sys.stdin is None or not sys.stdin.isatty():
         raise InputError(f"--destroy loses all data on {text}: add --yes where nobody can be asked")
     print(f"All data on {text} may be lost. Type its name to go on: ", end="", file=sys.stderr, flush=True)
     if sys.stdin.readline().strip() != text:

@@ -72,6 +72,19 @@ def test_a_trace_is_known_by_its_file(tmp_path: Path) -> None:
     assert [trace._is_source(source, link) for source in sources] == [True, True, True, False, False]
 
 
+def test_a_trace_of_many_files_is_not_written_among_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither over one of them, nor beside them, where it would be read with them the next time."""
+    monkeypatch.chdir(tmp_path)
+    Path("d", "e").mkdir(parents=True)
+    Path("d", "a.csv").touch()
+    new, old, deep, hidden, away = (Path(p) for p in ("d/all.parquet", "d/a.csv", "d/e/x.csv", "d/.x", "all.parquet"))
+    for source, files in (
+        ("d", [new, old]), (f"{tmp_path}/d:csv,x=1", [new, old]), ("d/*", [new, old, hidden]), ("d/*.csv:msr", [old]),
+        ("./d/?.csv", [old]), ("*", [away]), ("d/e", [deep]),
+    ):  # fmt: skip
+        assert [file for file in (new, old, deep, hidden, away) if trace._is_source(source, file)] == files, source
+
+
 def test_a_state_names_what_a_run_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
     doc = {"array": "raid5", "drive": "tiny", "layer": "cmr", "metadata": "8MiB", "blocks": 7}
     monkeypatch.setattr(_core, "state_json", lambda _: json.dumps(doc))

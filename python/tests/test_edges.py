@@ -118,11 +118,12 @@ def test_each_class_of_error_has_its_status() -> None:
 
 def test_who_says_yes_is_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nor is anybody of a simulated drive; where nobody can be asked it is refused."""
-    monkeypatch.setattr("sys.stdin", io.StringIO(""))
-    targets.confirm("d", "/dev/d", yes=True)
-    targets.confirm("sim:tiny", "sim:tiny", yes=False)
-    with pytest.raises(InputError, match="--destroy loses all data on d: add --yes"):
-        targets.confirm("d", "/dev/d", yes=False)
+    for stdin in (io.StringIO(""), None):
+        monkeypatch.setattr("sys.stdin", stdin)
+        targets.confirm("d", "/dev/d", yes=True)
+        targets.confirm("sim:tiny", "sim:tiny", yes=False)
+        with pytest.raises(InputError, match="--destroy loses all data on d: add --yes"):
+            targets.confirm("d", "/dev/d", yes=False)
 
 
 def test_a_load_that_all_sustain_is_that_of_the_slowest(capsys: pytest.CaptureFixture[str]) -> None:

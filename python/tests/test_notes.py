@@ -140,6 +140,9 @@ def test_what_inject_asks_for() -> None:
             faults(wrong, None, None, None, clear=False)
     with pytest.raises(InputError, match="a time such as 5ms"):
         nanoseconds("--stall", "5")
+    assert nanoseconds("--stall", "9000000000s") == 9 * 10**18
+    with pytest.raises(InputError, match="--stall 10000000000s: longer than the clock goes, 292 years"):
+        nanoseconds("--stall", "10000000000s")
 
 
 def test_where_a_device_listens() -> None:

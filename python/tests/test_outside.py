@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner, Result
 
+import smrlab
 from smrlab import sysfs
 from smrlab.cli import build
 from smrlab.errors import InputError, Interrupted, SmrlabError
@@ -344,7 +345,18 @@ def test_a_drive_is_validated_with_its_own_layer_unless_another_is_named(tmp_pat
         assert layer in asked("validate", drive, str(trace), *words).output
         own = doc["writes"]["demerit_percent"] < 1
         assert own == (layer == "persistent-cache"), doc
-    for words in (("--layer", "cmr"), ("--out", str(tmp_path / "out"))):
+    # Neither its results nor a run's are replaced by the other's without a word.
+    place = tmp_path / "out"
+    for _ in range(2):
+        answer("validate", "modern-7200", str(trace), "--out", str(place))
+    held = (place / "result.json").read_text()
+    with pytest.raises(InputError, match="holds results of validate; --force replaces them"):
+        smrlab.run("synth:uniform,requests=9", out=place)
+    assert (place / "result.json").read_text() == held
+    smrlab.run("synth:uniform,requests=9", out=place, force=True)
+    with pytest.raises(InputError, match="holds results of runs; choose another"):
+        answer("validate", "modern-7200", str(trace), "--out", str(place))
+    for words in (("--layer", "cmr"), ("--out", str(place))):
         with pytest.raises(InputError, match="--fit"):
             answer("validate", "modern-7200", str(trace), "--fit", str(tmp_path / "f.toml"), *words)
     with pytest.raises(InputError, match="its cache on the medium"):

@@ -87,18 +87,24 @@ def _without_empty_cells(doc: dict[str, Any]) -> dict[str, Any]:
 
 
 def _is_source(source: str, out: Path) -> bool:
-    """Whether a trace, `PATH[:FORMAT[,k=v...]]`, is the file that is to be written."""
+    """Whether the file that is to be written is one of a trace, `PATH[:FORMAT[,k=v...]]`, or would be the next time."""
     parts = source.split(":")
-    paths = (Path(":".join(parts[:n])) for n in range(1, len(parts) + 1))
-    return any(path.exists() and path.samefile(out) for path in paths)
+    names = [":".join(parts[:n]) for n in range(1, len(parts) + 1)]
+    paths = [path for name in names if (path := Path(name)).exists()]
+    if any(path.is_dir() and out.parent.exists() and path.samefile(out.parent) for path in paths):
+        return not out.name.startswith(".")
+    if not paths and any(c in source for c in "*?["):
+        return any(out.resolve().match(str(Path(name).resolve())) for name in names)
+    return out.exists() and any(path.samefile(out) for path in paths)
 
 
 def _write(spec: dict[str, Any], out: Path) -> None:
     from .. import _core
     from ..work import attended
 
-    if out.exists() and any(_is_source(source, out) for source in spec["trace"]):
-        raise InputError(f"{out} is the trace itself: choose another --out")
+    for source in spec["trace"]:
+        if _is_source(source, out):
+            raise InputError(f"{out} is the trace itself, or one of the files of {source}: choose another --out")
     with console.progress() as watch:
         done = attended(lambda control: _core.trace_write(json.dumps(spec), str(out), control), str(out), watch)
     console.note(f"{out}: {counted(done, 'request')}")

@@ -71,6 +71,8 @@ def validate(
             raise InputError("--fit makes a drive file and takes neither --layer nor --out: only the arm is fitted")
         _fit(drive, trace, reference, Path(fit), as_json)
         return
+    if out is not None:
+        outdir.guard_runs(out)
     text, rows = attended(lambda _: _core.validate(drive, trace, layer, reference))
     doc: dict[str, Any] = json.loads(text)
     if out is not None:

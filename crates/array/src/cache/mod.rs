@@ -246,10 +246,13 @@ impl Cached {
         read_policy: Box<dyn ReadPolicy>,
         destage_policy: Box<dyn DestagePolicy>,
     ) -> Self {
+        // An SSD may be larger than all that it can be asked to hold.
+        let most = inner.host_blocks().0.div_ceil(settings.page);
+        let places = |first: u64, n: u64| Pages::new(first..first + n.min(most));
         Self {
             inner,
-            dirty: Pages::new(0..settings.write),
-            clean: Pages::new(settings.write..settings.write + settings.read),
+            dirty: places(0, settings.write),
+            clean: places(settings.write, settings.read),
             settings,
             read_policy,
             destage_policy,

@@ -85,6 +85,20 @@ fn a_request_over_several_pages_hits_once() {
     assert_eq!(counts(&rig), [1, 1]);
 }
 
+/// An SSD is as large as it likes: places are kept for what the array can ask of it. Two drives of 960 blocks have 240 pages of eight;
+/// of 2^60 bytes each place would take memory.
+#[test]
+fn places_are_those_that_the_array_can_fill() {
+    let with = |size: &str| {
+        let text = format!("striped,disks=2,chunk=8blk,ssd_page=8blk,ssd_write={size},ssd_read={size}");
+        let mut rig = Rig::new(&text);
+        assert!((0..100).all(|page| rig.write(8 * page, 8).is_empty()), "below the high mark");
+        rig.array.map_bytes()
+    };
+    assert_eq!(with("64MiB"), with("100%"));
+    assert_eq!(with("1048576TiB"), with("100%"));
+}
+
 /// STOW's control destages from the low mark on: four groups of one page each, marks at two and six pages of eight.
 #[test]
 fn destaging_by_rate_begins_at_the_low_mark() {

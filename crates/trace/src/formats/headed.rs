@@ -102,7 +102,9 @@ impl Headed {
         let mut lines = sample.lines();
         let first = lines.next()?;
         let sep = separator(first);
-        let names = split(first, sep);
+        let mut names = split(first, sep);
+        // Lines that end in a separator have an empty column last.
+        names.truncate(names.iter().rposition(|n| !n.is_empty()).map_or(0, |last| last + 1));
         let number = |text: &String| text.parse::<f64>().is_ok();
         let row = lines.next().map(|line| split(line, sep)).unwrap_or_default();
         let begins = names.iter().all(|n| n.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_'));
@@ -135,8 +137,11 @@ impl Headed {
                 // Digits before and behind a point are seconds; whole numbers of an unnamed unit could be anything.
                 let at = names.iter().position(|n| n == name).unwrap_or_default();
                 let seconds = row.get(at).is_some_and(|t| t.contains('.')).then_some("time:s");
-                let time = (column == "time:?").then(|| unit(name).or(seconds)).flatten();
-                found.push((time.unwrap_or(column), name.clone()));
+                let unit = match column {
+                    "time:?" => unit(name).or(seconds),
+                    _ => unit_of_space(column, name),
+                };
+                found.push((unit.unwrap_or(column), name.clone()));
             }
         };
         let mut rivals = Vec::new();
@@ -281,10 +286,31 @@ fn split(line: &[u8], sep: Option<u8>) -> Vec<String> {
     }
 }
 
-/// The unit that a name of a time ends in: `Time (ms)`, `arrived_us`.
-fn unit(name: &str) -> Option<&'static str> {
+/// The last word of a name, in small letters, where units stand: `Time (ms)`, `arrived_us`.
+fn last_word(name: &str) -> Option<String> {
     let last = name.split(|c: char| !c.is_ascii_alphanumeric()).rfind(|word| !word.is_empty())?;
-    match last.to_ascii_lowercase().as_str() {
+    Some(last.to_ascii_lowercase())
+}
+
+/// The unit that a name of a length or a place ends in: `Length (KB)`. With disks a KB is 1024 bytes.
+fn unit_of_space(column: &str, name: &str) -> Option<&'static str> {
+    let [bytes, blocks, kilo, mega] = match column.split(':').next()? {
+        "size" => ["size:B", "size:blk", "size:1KiB", "size:1MiB"],
+        "offset" => ["offset:B", "lba", "offset:1KiB", "offset:1MiB"],
+        _ => return None,
+    };
+    match last_word(name)?.as_str() {
+        "b" | "byte" | "bytes" => Some(bytes),
+        "blk" | "block" | "blocks" | "sector" | "sectors" => Some(blocks),
+        "k" | "kb" | "kib" | "kilobytes" => Some(kilo),
+        "mb" | "mib" | "megabytes" => Some(mega),
+        _ => None,
+    }
+}
+
+/// The unit that a name of a time ends in.
+fn unit(name: &str) -> Option<&'static str> {
+    match last_word(name)?.as_str() {
         "ns" | "nanoseconds" => Some("time:ns"),
         "us" | "microseconds" => Some("time:us"),
         "ms" | "milliseconds" => Some("time:ms"),
@@ -336,6 +362,27 @@ mod tests {
             assert_eq!(names.map(unit), [Some(column); 3]);
         }
         assert_eq!(["", "Time", "focus", "us_of_a_day"].map(unit), [None; 4]);
+    }
+
+    #[test]
+    fn a_name_of_a_length_or_a_place_ends_in_its_unit() {
+        for (header, told) in [
+            ("Length (KB),Offset (KB)", "size:1KiB=Length (KB);offset:1KiB=Offset (KB)"),
+            ("size_kib,offset [MB]", "size:1KiB=size_kib;offset:1MiB=offset [MB]"),
+            ("size (sectors),offset (sectors)", "size:blk=size (sectors);lba=offset (sectors)"),
+            ("SizeMB,Offset B", "size:B=SizeMB;offset:B=Offset B"),
+        ] {
+            let message = of(&format!("time_s,op,{header}\n5,R,0,8\n")).unwrap().message("T");
+            assert!(message.contains(&format!("columns=time:s=time_s;op=op;{told}'")), "{message}");
+        }
+    }
+
+    /// As spreadsheets write it where a cell was once used.
+    #[test]
+    fn a_separator_at_the_end_of_a_line_is_no_column() {
+        let headed = of("time_s,op,lba,blocks,\n0,R,0,8,\n").unwrap();
+        assert_eq!(headed.columns().as_deref(), Some("time:s=time_s;op=op;lba=lba;size:blk=blocks"));
+        assert!(of(",,,,\n0,R,0,8,\n").is_none() && of("time_s,,lba,blocks\n0,R,0,8\n").is_none());
     }
 
     #[test]
