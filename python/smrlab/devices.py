@@ -227,6 +227,8 @@ class Device(Server):
             # A socket that its server left elsewhere; one at which somebody else listens now is that one's.
             with contextlib.suppress(InputError):
                 clear(self.socket())
+            with contextlib.suppress(InputError):
+                recording.sweep(self.config().get("record"))
             shutil.rmtree(self.path)
         return kept
 
@@ -251,10 +253,9 @@ class Device(Server):
 
     def mounted_at(self) -> Path:
         """The one directory where it is mounted; that of a server that died, too."""
-        if self.running():
-            held = [Path(directory) for directory in self.ask("mounts")]
-        else:
-            held = [at for at in mounts.noted(self.path) if not mounts.is_alive(at)]
+        held = [Path(directory) for directory in self.ask("mounts")] if self.running() else []
+        # Also where it was started again meanwhile.
+        held += [at for at in mounts.noted(self.path) if at not in held and not mounts.is_alive(at)]
         if not held:
             raise InputError(f"{self.name} is not mounted: smrlab device mount {self.name} DIR")
         if len(held) > 1:

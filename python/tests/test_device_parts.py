@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from threading import Thread
@@ -111,6 +112,10 @@ def test_a_device_is_unmounted_where_it_is_mounted_once(device: Device, monkeypa
     held.clear()
     with pytest.raises(InputError, match="d is not mounted: smrlab device mount d DIR"):
         device.mounted_at()
+    # What a server left that was killed, with another one in its place.
+    monkeypatch.setattr(mounts, "noted", lambda _: [Path("/live"), Path("/dead")])
+    monkeypatch.setattr(mounts, "is_alive", lambda at: at == Path("/live"))
+    assert device.mounted_at() == Path("/dead")
 
 
 def test_a_mount_that_a_dead_server_left_makes_room(
@@ -239,6 +244,18 @@ def test_recordings_are_put_aside_one_after_the_other(tmp_path: Path) -> None:
         assert recording.put_aside(str(record_at)) == tmp_path / f"r.{number}.parquet"
     assert recording.put_aside(str(record_at)) is None
     assert [(tmp_path / f"r.{n}.parquet").read_text() for n in (1, 2, 3)] == ["1", "2", "3"]
+
+
+def test_what_a_killed_server_had_begun_to_record_goes(tmp_path: Path) -> None:
+    """What a live one writes stays, and other files do."""
+    (gone := subprocess.Popen(["true"])).wait()
+    dead, alive = (tmp_path / f".r[1].parquet.{pid}.tmp" for pid in (gone.pid, os.getpid()))
+    others = [tmp_path / name for name in (f".r1.parquet.{gone.pid}.tmp", ".r[1].parquet.x.tmp")]
+    for file in (dead, alive, *others):
+        file.touch()
+    assert recording.put_aside(str(tmp_path / "r[1].parquet")) is None
+    assert sorted(tmp_path.iterdir()) == sorted([alive, *others])
+    recording.sweep(None)
 
 
 def test_one_block_is_unreadable_where_no_number_is_given() -> None:
