@@ -222,6 +222,16 @@ def test_the_table_has_a_row_a_point_with_settings_and_numbers(tmp_path: Path) -
         sweeps.plot(sweeps.results_table(tmp_path), "nothing", "layer.band", tmp_path / "plot.svg")
 
 
+def test_a_setting_that_is_varied_no_more_has_no_column(tmp_path: Path) -> None:
+    """The same runs by other settings: those of the study as it was are not told."""
+    run(expand(grid={"layer.band": ["4tracks", "8tracks"]}), tmp_path)
+    layers = [f"rmw,band={n}tracks" for n in (4, 8)]
+    done = run(expand(grid={"layer": layers}), tmp_path)
+    table = sweeps.results_table(tmp_path)
+    assert (done.reused, table["layer"].to_pylist(), "layer.band" in table.column_names) == (2, layers, False)
+    assert table["response_ms.mean"].null_count == 0
+
+
 def test_columns_do_not_depend_on_what_failed(tmp_path: Path) -> None:
     """Nor on which run is the first, nor on whether the rows were there before."""
     (tmp_path / "far").write_text("0.0 0 4000 8 0\n")

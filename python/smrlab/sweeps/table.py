@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import os
 import time
 from collections.abc import Iterator, Sequence
@@ -28,6 +29,8 @@ DONE, FAILED = "done", "failed"
 # The table is written again when it has grown by this factor, and not before these seconds have passed.
 GROWN, WRITTEN_S = 1.25, 5.0
 
+# Where a table says which of its columns are settings.
+SETTINGS = b"smrlab.settings"
 # What each row has, behind its settings.
 _HEAD = {"point": None, "status": None, "reason": None}
 _NO_METRICS = {"schema", "spec", "provenance", "name", "members"}
@@ -55,7 +58,7 @@ class Table:
     def take(self, addresses: set[str]) -> None:
         """The rows of runs that are there: from the table as it was written, or from their documents."""
         known = _read(self._store, RESULTS)
-        settings = {key for values, _ in self._order for key in values}
+        settings = {key for values, _ in self._order for key in values} | _settings(known)
         if known is not None and "status" in known.column_names:
             for row in known.drop_columns([c for c in known.column_names if c in settings]).to_pylist():
                 if row["point"] in addresses and row["status"] == DONE:
@@ -99,7 +102,9 @@ class Table:
             return made
         # Where no run failed nothing tells its type.
         reason = made.column_names.index("reason")
-        return made.set_column(reason, "reason", made["reason"].cast(pa.string()))
+        made = made.set_column(reason, "reason", made["reason"].cast(pa.string()))
+        varied = sorted({key for values, _ in self._order for key in values})
+        return made.replace_schema_metadata({SETTINGS: json.dumps(varied)})
 
     def write(self) -> None:
         """Writes `results.parquet` and `runs.parquet`, whole."""
@@ -113,6 +118,12 @@ def row_of(address: str, document: dict[str, Any]) -> dict[str, Any]:
     """A result as a row: every number of it by its dotted key."""
     metrics = {k: v for k, v in document.items() if k not in _NO_METRICS}
     return {"point": address, "status": DONE, **dict(_flat(metrics, ""))}
+
+
+def _settings(table: pa.Table | None) -> set[str]:
+    """The settings of the study that wrote a table, which may be no settings of the study as it is now."""
+    noted = table.schema.metadata if table is not None else None
+    return set(json.loads((noted or {}).get(SETTINGS, b"[]")))
 
 
 def _packed(table: pa.Table) -> bytes:
