@@ -109,7 +109,7 @@ def pytest(name: str, marks: str, *more: str) -> Part:
 
 def cargo_lane(full: bool) -> list[Part]:
     """What takes cargo's lock, one after the other."""
-    # The testkit has new cases in every run, those of the commit, and half of what there could be; all, and the fixed
+    # The testkit has new cases in every run, those of the commit, and a quarter of what there could be; all, and the fixed
     # ones besides, in test-full.
     cases = {"SMRLAB_ALL_CASES": "1"} if full else {}
     fixed = cases | {"PROPTEST_RNG_SEED": FIXED_SEED}

@@ -42,9 +42,10 @@ pub fn all_layers() -> bool {
     std::env::var_os("SMRLAB_LAYER").is_none()
 }
 
-/// How many of a random test's cases a run has: half of them; with `$SMRLAB_ALL_CASES` all, as in `make test-full` and `make soak`.
+/// How many of a random test's cases a run has: a quarter of them, one at least; with `$SMRLAB_ALL_CASES` all, as in `make test-full`
+/// and `make soak`.
 pub fn cases(all: u64) -> u64 {
-    if std::env::var_os("SMRLAB_ALL_CASES").is_some() { all } else { all / 2 }
+    if std::env::var_os("SMRLAB_ALL_CASES").is_some() { all } else { all.div_ceil(4) }
 }
 
 /// The generator of a random test: of the seed that is written there, so that each run has the same cases; with `$SMRLAB_SEED` of

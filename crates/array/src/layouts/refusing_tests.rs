@@ -168,11 +168,30 @@ impl Works {
             let op = [HostOp::Write, HostOp::Write, HostOp::Write, HostOp::Read, HostOp::Discard];
             let blocks = (1 + rng.below(12)).min(space);
             self.host(op[rng.below(5) as usize], rng.below(space - blocks + 1), blocks);
-            while self.start() || self.wake() {}
+            self.go_on(rng);
             (0..rng.below(4)).for_each(|_| self.complete(rng));
         }
         self.settle(rng);
         self.refused() - before
+    }
+
+    /// Writes everything.
+    fn write_all(&mut self, rng: &mut Rng) {
+        let space = self.array.host_blocks().0;
+        for lba in (0..space).step_by(5) {
+            self.host(HostOp::Write, lba, (space - lba).min(5));
+            self.go_on(rng);
+        }
+        self.settle(rng);
+    }
+
+    /// Starts what can be started; of what waits behind that not much is left.
+    fn go_on(&mut self, rng: &mut Rng) {
+        while self.start() || self.wake() || (self.waiting.len() > 12 && !self.open.is_empty()) {
+            if self.waiting.len() > 12 {
+                self.complete(rng);
+            }
+        }
     }
 
     fn refused(&self) -> usize {
@@ -188,11 +207,8 @@ impl Works {
 fn fill_and_discard(array: &mut Works, rng: &mut Rng, text: &str) {
     let space = array.array.host_blocks().0;
     for round in 0..3 {
-        for lba in (0..space).step_by(5) {
-            array.host(HostOp::Write, lba, (space - lba).min(5));
-        }
         let before = array.refused();
-        array.settle(rng);
+        array.write_all(rng);
         assert_eq!(array.refused(), before, "{text}: writes of round {round}");
     }
     array.host(HostOp::Discard, 0, space);
@@ -251,13 +267,7 @@ fn a_log_that_finds_no_room_says_so() {
             let (mut rng, mut works) = (Rng::new(seed), Works::new(text, 0));
             works.reads = false;
             let space = works.array.host_blocks().0;
-            let fill = |works: &mut Works, rng: &mut Rng| {
-                (0..space)
-                    .step_by(5)
-                    .for_each(|lba| _ = works.host(HostOp::Write, lba, (space - lba).min(5)));
-                works.settle(rng);
-            };
-            fill(&mut works, &mut rng);
+            works.write_all(&mut rng);
             works.random(400, &mut rng);
             works.refuses = refuses;
             let refused = works.random(400, &mut rng);
@@ -266,7 +276,7 @@ fn a_log_that_finds_no_room_says_so() {
             works.host(HostOp::Discard, 0, space / 2);
             works.settle(&mut rng);
             let before = works.refused();
-            (0..3).for_each(|_| fill(&mut works, &mut rng));
+            (0..3).for_each(|_| works.write_all(&mut rng));
             assert_eq!(works.refused(), before, "{text}");
         }
     }

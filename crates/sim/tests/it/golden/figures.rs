@@ -365,20 +365,19 @@ pub(super) fn timeline(d: &Done) {
             assert!(same, "{name} of window {i} is {got:?}, by hand {:?}", of(i));
         }
     };
-    let responses = |i: usize| {
-        let inside = d.requests.iter().filter(move |r| window(r.completion) == i);
-        inside.map(|r| (r.completion - r.arrival) as f64 / 1e6).collect::<Vec<_>>()
-    };
+    let (mut responses, mut tracks) = (vec![Vec::new(); n], vec![Vec::new(); n]);
+    for r in &d.requests {
+        responses[window(r.completion)].push((r.completion - r.arrival) as f64 / 1e6);
+    }
+    for o in &d.media {
+        tracks[window(o.end)].push(track(o.pba + o.blocks - 1) as f64);
+    }
     let mean = |v: &[f64]| (!v.is_empty()).then(|| v.iter().sum::<f64>() / v.len() as f64);
-    per_window("response_ms_mean", &|i| mean(&responses(i)));
-    per_window("response_ms_max", &|i| responses(i).into_iter().reduce(f64::max));
-    let tracks = |i: usize| {
-        let inside = d.media.iter().filter(move |o| window(o.end) == i);
-        inside.map(|o| track(o.pba + o.blocks - 1) as f64).collect::<Vec<_>>()
-    };
-    per_window("head_track_mean", &|i| mean(&tracks(i)));
-    per_window("head_track_min", &|i| tracks(i).into_iter().reduce(f64::min));
-    per_window("head_track_max", &|i| tracks(i).into_iter().reduce(f64::max));
+    per_window("response_ms_mean", &|i| mean(&responses[i]));
+    per_window("response_ms_max", &|i| responses[i].iter().copied().reduce(f64::max));
+    per_window("head_track_mean", &|i| mean(&tracks[i]));
+    per_window("head_track_min", &|i| tracks[i].iter().copied().reduce(f64::min));
+    per_window("head_track_max", &|i| tracks[i].iter().copied().reduce(f64::max));
     let cleaned: f64 = real(t, "cleaning_share").iter().flatten().sum::<f64>() * d.window() as f64 / 1e9;
     let given_up = d.result.json.pointer("/cleaning_given_up/total_s").and_then(Value::as_f64);
     let whole = d.result.json.pointer("/cleaning/total_s").and_then(Value::as_f64);
