@@ -129,7 +129,7 @@ fn what_was_flushed_survives_on_any_drive() {
     let mut rng = random(57);
     let entries = layers().into_iter().filter(|e| e.capabilities.survives_cut || e.name == "raw");
     for entry in entries {
-        let fit: Vec<bool> = (0..cases(4)).map(|_| alone(entry, drawn_drive, &mut rng)).collect();
+        let fit: Vec<bool> = (0..cases(8)).map(|_| alone(entry, drawn_drive, &mut rng)).collect();
         assert!(fit.contains(&true), "{} fits on no drive", entry.name);
     }
     let draw = |rng: &mut Rng| unhurried(DrawnArray::durable, DrawnArray::survives_cut, rng);

@@ -14,7 +14,7 @@ fn layers_with_drawn_parameters_go_on_after_a_restart() {
     let (mut others, mut fits) = (Vec::new(), 0);
     let layers: Vec<&LayerEntry> = layers().into_iter().filter(|e| e.capabilities.keeps_data).collect();
     for entry in &layers {
-        for _ in 0..cases(12) {
+        for _ in 0..cases(24) {
             let text = drawn::layer(entry, &mut rng);
             let (name, drive) = &drives::drawn(&mut rng);
             let longest = [9, 40, 100, 300][rng.below(4) as usize];
@@ -69,7 +69,7 @@ fn longest(rng: &mut Rng) -> u64 {
 
 #[test]
 fn layers_with_drawn_parameters_survive_cuts_at_every_operation() {
-    each_durable(32, cases(8), |text, h, rng| {
+    each_durable(32, cases(16), |text, h, rng| {
         let losses = Cuts { requests: 12 + rng.below(30), longest: longest(rng), seed: rng.bits() }.run(h);
         assert_eq!((losses.lost, losses.mixed), (0, 0), "{text}: {losses:?}");
     });
@@ -77,7 +77,7 @@ fn layers_with_drawn_parameters_survive_cuts_at_every_operation() {
 
 #[test]
 fn layers_with_drawn_parameters_survive_the_loss_of_what_no_fence_keeps() {
-    each_durable(33, cases(8), |text, h, rng| {
+    each_durable(33, cases(16), |text, h, rng| {
         let every = 1 + rng.below(20);
         let requests = 20 * (1 + every / 2);
         let load = Volatile { requests, longest: longest(rng), seed: rng.bits(), every, fences: true };
@@ -93,7 +93,7 @@ fn layers_with_drawn_parameters_keep_what_a_flush_promised() {
     let (mut fits, mut sum) = (0, Outage::default());
     let layers: Vec<&LayerEntry> = layers().into_iter().filter(|e| e.capabilities.survives_cut).collect();
     for entry in &layers {
-        for _ in 0..cases(8) {
+        for _ in 0..cases(16) {
             let layer = drawn::durable_layer(entry, &mut rng);
             let size = ["2blk", "4KiB", "32KiB"][rng.below(3) as usize];
             let drive = format!(
