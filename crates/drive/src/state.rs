@@ -183,6 +183,13 @@ mod tests {
         let file = state().encode().unwrap();
         assert_eq!(SavedState::decode(&file), Ok(state()));
         assert!(SavedState::decode(&file[..file.len() - 3]).unwrap_err().contains("damaged"));
+        let body = zstd::stream::decode_all(&file[MAGIC.len()..]).unwrap();
+        for more in [-32, -16, -8, -1, 1, 8, 16, 32] {
+            let mut body = body.clone();
+            body.resize(body.len().checked_add_signed(more).unwrap(), 0);
+            let file = [MAGIC, &zstd::bulk::compress(&body, LEVEL).unwrap()].concat();
+            assert!(SavedState::decode(&file).unwrap_err().contains("damaged"), "{more} bytes more");
+        }
         assert!(SavedState::decode(b"smrlab state 9\nxxx").unwrap_err().contains("another version"));
         assert!(SavedState::decode(b"{}").unwrap_err().contains("no state"));
     }

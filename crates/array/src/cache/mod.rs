@@ -70,7 +70,7 @@ tasks! {
 const SLOT: u32 = u32::MAX;
 
 /// A change of the dirty pages; the array within has changes of its own.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum DirtyChange {
     /// This page is dirty: where it is, and its valid sectors.
     Put { page: u64, slot: u64, valid: pages::Mask },
@@ -81,6 +81,8 @@ enum DirtyChange {
 /// Tags of records.
 const PUT: u32 = 1 << 16;
 const GONE: u32 = PUT + 1;
+/// As [`PUT`], with words of their own for a page's number and place, where one word has no room for both.
+const FAR: u32 = PUT + 2;
 
 impl DirtyChange {
     fn of_page(page: u64, found: &Page) -> Self {
@@ -91,22 +93,24 @@ impl DirtyChange {
 impl Change for DirtyChange {
     fn put(&self, to: &mut dyn Sink) {
         match *self {
-            // 40 and 24 bits.
             Self::Put { page, slot, valid } => {
-                to.push(PUT, [page << 24 | slot, valid as u64, (valid >> 64) as u64]);
+                let [low, high] = [valid as u64, (valid >> 64) as u64];
+                match page < 1 << 40 && slot < 1 << 24 {
+                    true => to.push(PUT, [page << 24 | slot, low, high]),
+                    false => to.push(FAR, [page, slot, low, high]),
+                }
             }
             Self::Gone(page) => to.push(GONE, [page]),
         }
     }
 
     fn of(record: Record<'_>) -> Option<Self> {
-        let [word, low, high] = std::array::from_fn(|i| record.word(i));
+        let words: [u64; 4] = std::array::from_fn(|i| record.word(i));
+        let valid = |low: usize| u128::from(words[low]) | u128::from(words[low + 1]) << 64;
         match record.tag {
-            PUT => {
-                let valid = u128::from(low) | u128::from(high) << 64;
-                Some(Self::Put { page: word >> 24, slot: word & 0xff_ffff, valid })
-            }
-            GONE => Some(Self::Gone(word)),
+            PUT => Some(Self::Put { page: words[0] >> 24, slot: words[0] & 0xff_ffff, valid: valid(1) }),
+            FAR => Some(Self::Put { page: words[0], slot: words[1], valid: valid(2) }),
+            GONE => Some(Self::Gone(words[0])),
             _ => None,
         }
     }

@@ -1,7 +1,8 @@
 //! What is destaged and when, request by request.
 
+use super::DirtyChange;
 use crate::plan::Outcome;
-use crate::{Array, ArrayContext, Job, MemberId, MemberPlan, Phase, Ticket, Work, parse};
+use crate::{Array, ArrayContext, Change, Job, MemberId, MemberPlan, Phase, Records, Ticket, Work, parse};
 use smrlab_stl::{HostRequest, Refusal};
 use smrlab_units::{Blocks, HostOp, Lba};
 
@@ -231,5 +232,20 @@ fn a_read_is_refused_though_part_of_it_is_dirty() {
         rig.array.start(Ticket(ticket + 1), &Work::Job(jobs[0]), &mut plan);
         let over = [Outcome::Refused(Ticket(ticket), Refusal::Lost), Outcome::Ended(Ticket(ticket + 1))];
         assert_eq!((plan.outcomes(), plan.ops().len()), (&over[..], 0), "{lba}");
+    }
+}
+
+/// Of caches with any number of pages, before arrays of any size, what is recorded of a page comes back.
+#[test]
+fn every_page_in_every_place_comes_back_from_its_record() {
+    let ends = |bits: u32| [0, 1 << 16, (1 << bits) - 1, 1 << bits, 1 << (bits + 9)];
+    for page in ends(40) {
+        for (slot, valid) in ends(24).into_iter().zip([1, 1 << 63, 1 << 64, 1 << 127, u128::MAX]) {
+            for change in [DirtyChange::Put { page, slot, valid }, DirtyChange::Gone(page)] {
+                let mut records = Records::default();
+                records.add(&change);
+                assert_eq!(records.iter().filter_map(DirtyChange::of).collect::<Vec<_>>(), [change]);
+            }
+        }
     }
 }

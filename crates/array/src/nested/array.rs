@@ -67,7 +67,9 @@ impl Array for Nested {
 
     fn failed(&mut self, member: MemberId, plan: &mut MemberPlan) {
         let (at, disk) = self.shape.disk(member);
-        self.within[at].fresh.remove(&disk.0);
+        if self.within[at].fresh.remove(&disk.0) {
+            plan.record(state::Event::Died(at, disk));
+        }
         self.member(at, plan, |member, own| member.failed(disk, own));
         // Nothing would bring back what the disk held.
         if !self.within[at].array.rebuildable(disk) {

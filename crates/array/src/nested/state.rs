@@ -7,6 +7,7 @@ const WITHIN: u32 = 2 << 16;
 const LOST: u32 = WITHIN + 1;
 const FRESH: u32 = WITHIN + 2;
 const ANEW: u32 = WITHIN + 3;
+const DIED: u32 = WITHIN + 4;
 
 /// A change beside those of the arrays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,6 +16,8 @@ pub(super) enum Event {
     Lost(usize),
     /// A drive of such a one was replaced.
     Fresh(usize, MemberId),
+    /// And died again.
+    Died(usize, MemberId),
     /// It begins anew.
     Anew(usize),
 }
@@ -24,15 +27,17 @@ impl Change for Event {
         match *self {
             Self::Lost(at) => to.push(LOST, [at as u64]),
             Self::Fresh(at, disk) => to.push(FRESH, [at as u64, u64::from(disk.0)]),
+            Self::Died(at, disk) => to.push(DIED, [at as u64, u64::from(disk.0)]),
             Self::Anew(at) => to.push(ANEW, [at as u64]),
         }
     }
 
     fn of(record: Record<'_>) -> Option<Self> {
-        let at = record.word(0) as usize;
+        let (at, disk) = (record.word(0) as usize, MemberId(record.word(1) as u32));
         match record.tag {
             LOST => Some(Self::Lost(at)),
-            FRESH => Some(Self::Fresh(at, MemberId(record.word(1) as u32))),
+            FRESH => Some(Self::Fresh(at, disk)),
+            DIED => Some(Self::Died(at, disk)),
             ANEW => Some(Self::Anew(at)),
             _ => None,
         }
@@ -73,6 +78,7 @@ impl Found {
                 }
                 (_, Some(Event::Lost(_)), Some(member)) => member.lost = true,
                 (_, Some(Event::Fresh(_, disk)), Some(member)) => _ = member.fresh.insert(disk.0),
+                (_, Some(Event::Died(_, disk)), Some(member)) => _ = member.fresh.remove(&disk.0),
                 (_, Some(Event::Anew(_)), Some(member)) => *member = OfMember::default(),
                 (tag, ..) => found.above.push(tag, record.words.iter().copied()),
             }

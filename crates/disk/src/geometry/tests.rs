@@ -373,3 +373,26 @@ fn listed_runs_lie_within_their_bounds() {
         assert!(e.is_empty() == said.is_empty() && e.contains(said), "change {i}: {e}");
     }
 }
+
+/// Three cylinders of ten sectors and two of eight, on two surfaces.
+#[test]
+fn a_defect_is_a_sector_of_the_drive() {
+    let zones = vec![ZoneSpec::plain(3, 10), ZoneSpec::plain(2, 8)];
+    let plain = GeometrySpec { surfaces: 2, ..GeometrySpec::single_surface(zones) };
+    for (cylinder, surface, sector, there) in [
+        (2, 1, 9, true),
+        (2, 1, 10, false),
+        (2, 2, 9, false),
+        (3, 1, 7, true),
+        (3, 1, 8, false),
+        (4, 1, 7, true),
+        (4, 2, 7, false),
+        (5, 1, 7, false),
+    ] {
+        let defects =
+            vec![Defect { cylinder: 0, surface: 0, sector: 0 }, Defect { cylinder, surface, sector }];
+        let checked = GeometrySpec { defects, ..plain.clone() }.check("g").map_err(|e| e.to_string());
+        let named = checked.as_ref().is_err_and(|e| e.contains("g.defects[1]") && !e.contains("[0]"));
+        assert!(checked.is_ok() == there && named != there, "{cylinder} {surface} {sector}: {checked:?}");
+    }
+}

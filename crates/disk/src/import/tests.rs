@@ -2,6 +2,7 @@ mod random;
 mod refused;
 
 use super::disksim;
+use crate::geometry::Layout;
 use crate::mechanics::{Mechanics, SeekCurve};
 use crate::model::{DriveModel, ReadAhead, WriteBack};
 use smrlab_units::{Blocks, Dir, Pba, SimTime};
@@ -379,6 +380,10 @@ fn layout_g2_is_the_map_of_the_drive() {
         .replace("head x", "head 1");
     let (d, _) = import_with(&with_layout(G2), &swapped).unwrap();
     assert_eq!((place(&d, 7), place(&d, 8), place(&d, 11)), ((1, 1, 0), (2, 1, 3), (1, 0, 0)));
+    // A map of one cylinder fits all orders: it has the plainest one.
+    let one = "lbn 0 --> cyl 0, head 0, sect 0, seqcnt 3\nlbn 4 --> cyl 0, head 1, sect 0, seqcnt 3\n";
+    let (d, _) = import_with(&with_layout(&G2.replace("number = 2", "number = 0")), one).unwrap();
+    assert_eq!(d.spec().geometry.layout, Layout::Cylinder { alternate: false });
     let refused = |map: &str| import_with(&with_layout(G2), map).unwrap_err();
     assert!(
         refused(&MAP.replace("lbn 6", "lbn 5")).contains("small.map: line 6: lbn 5, 1 blocks, follows 6")

@@ -3,7 +3,7 @@
 use super::made_up::{GROUP, HOST, Script};
 use super::naive::{Told, World};
 use crate::buffer::tests::naive::{Disk, Naive, any_controller, any_disk};
-use crate::{Drive, DriveSetup, ScheduledDrive, sched};
+use crate::{Buffered, Drive, DriveSetup, Observer, ScheduledDrive, TimedPlan, sched};
 use smrlab_disk::model::WriteBack;
 use smrlab_disk::{Mechanics, Model};
 use smrlab_stl::{Cause, HostRequest};
@@ -125,4 +125,67 @@ fn a_drive_with_a_buffer_does_what_a_naive_one_does() {
         }
     }
     assert!(lines > 60_000, "{lines}");
+}
+
+/// Objects to the `at`-th thing that it may object to; 0: to none.
+struct Objects {
+    at: usize,
+    told: usize,
+}
+
+impl Objects {
+    fn told(&mut self) -> Result<(), usize> {
+        self.told += 1;
+        if self.told == self.at { Err(self.at) } else { Ok(()) }
+    }
+}
+
+impl Observer for Objects {
+    type Error = usize;
+
+    fn dispatched(&mut self, _: SimTime, _: &HostRequest, _: &TimedPlan<'_>) -> Result<(), usize> {
+        self.told()
+    }
+
+    fn accepted(&mut self, _: &Buffered<'_>) -> Result<(), usize> {
+        self.told()
+    }
+
+    fn answered(&mut self, _: &Buffered<'_>, _: &HostRequest) -> Result<(), usize> {
+        self.told()
+    }
+
+    fn background(&mut self, _: &TimedPlan<'_>) -> Result<(), usize> {
+        self.told()
+    }
+}
+
+/// Sends a drive random requests until it is kept from going on; what by, and how much was told by then.
+fn sent(seed: u64, scheduler: &str, at: usize) -> (Result<(), usize>, usize) {
+    let (mut real, _) = both(seed, true, scheduler);
+    let (mut rng, mut objects) = (Rng::new(seed + 2), Objects { at, told: 0 });
+    let (mut now, mut lba) = (0, 0);
+    let mut send = || {
+        for id in 0..40 {
+            now += [0, rng.below(9_000_000), rng.below(60_000_000)][rng.below(3) as usize];
+            let r = any_request(&mut rng, &mut lba, scheduler).numbered(id);
+            real.submit(SimTime(now), &r, &mut objects)?;
+            real.wake(SimTime(now), &mut objects)?;
+        }
+        real.drain(&mut objects)
+    };
+    (send(), objects.told)
+}
+
+/// Whatever a watcher objects to, the caller hears of it at once.
+#[test]
+fn no_objection_is_passed_over() {
+    for seed in (0..600).step_by(100) {
+        for scheduler in ["fcfs", "sptf"] {
+            let (all, told) = sent(seed, scheduler, 0);
+            assert!(all.is_ok() && told >= 40, "{seed} {scheduler}: {told}");
+            (1..=told)
+                .for_each(|at| assert_eq!(sent(seed, scheduler, at), (Err(at), at), "{seed} {scheduler}"));
+        }
+    }
 }

@@ -55,6 +55,26 @@ fn plans_move_what_waits_no_further_than_said() {
     }
 }
 
+/// Long bands under a wide head, of which never much holds data: no update takes a hole that is narrower than what it destroys for the end.
+#[test]
+fn holes_in_bands_are_no_ends_of_them() {
+    let drive = drives::plain(120, 20, 3, 12);
+    let mut fits = 0;
+    for text in layers().into_iter().flat_map(|entry| entry.texts()) {
+        let Ok(mut h) = Harness::new(&text, &drive, Metadata::Nv) else { continue };
+        let (mut rng, space) = (Rng::new(11), h.layer.host_blocks().0.min(400));
+        for _ in 0..120 {
+            let write = rng.below(3) > 0;
+            let lba = rng.below(space);
+            let blocks = (1 + rng.below(if write { 8 } else { 40 })).min(space - lba);
+            h.request(if write { HostOp::Write } else { HostOp::Discard }, lba, blocks, &mut rng);
+        }
+        h.request(HostOp::Read, 0, space, &mut rng);
+        fits += 1;
+    }
+    assert!(!all_layers() || fits > 40, "{fits}");
+}
+
 #[test]
 fn the_same_seed_gives_the_same_operations() {
     for entry in layers() {

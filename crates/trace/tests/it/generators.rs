@@ -281,6 +281,28 @@ fn the_streams_of_the_dvs_study_write_where_they_are_told_to() {
     assert!((99_000..100_000).contains(&all) && (hot - 0.2).abs() < 0.02, "{all} {hot}");
 }
 
+/// What is not written is read in sixteen lanes as long as each other, each on from where it was read to, and again from its beginning when it
+/// is through; also where only one block is written.
+#[test]
+fn the_streams_of_the_dvs_study_read_each_lane_in_order() {
+    for (written, begin) in [("0", 1), ("40%", 51_200)] {
+        let lane = (128_001 - begin) / 16;
+        let of = format!("dvs-raid,stream=web0,requests=6000,unique=128001blk,written={written}");
+        let mut next: Vec<u64> = (0..16).map(|i| begin + i * lane).collect();
+        let (mut through, mut seen) = (0, [0; 16]);
+        for r in all(&of).iter().filter(|r| r.lba.0 >= begin) {
+            let i = (r.lba.0 - begin) / lane;
+            let (first, at) = (begin + i * lane, next[i as usize]);
+            through += usize::from(at == first + lane);
+            let expected = if at < first + lane { at } else { first };
+            assert_eq!((r.op, r.lba.0), (HostOp::Read, expected), "{of}: lane {i}");
+            assert!(r.end().0 <= first + lane, "{of}: lane {i}");
+            (next[i as usize], seen[i as usize]) = (r.end().0, seen[i as usize] + 1);
+        }
+        assert!(through > 0 && !seen.contains(&0), "{of}: {through} {seen:?}");
+    }
+}
+
 /// Nothing at the ends is left out: the first and the last place, the shortest and the longest request.
 #[test]
 fn every_place_and_every_size_of_the_ranges_is_drawn() {

@@ -52,13 +52,22 @@ mod tests {
     use super::super::table::Holds;
     use super::*;
     use crate::Records;
+    use crate::entry::MOST_DISKS;
 
+    /// Also of a stripe on as many disks as there can be.
     #[test]
     fn a_change_is_one_record_and_comes_back() {
         let holds =
             [Holds::Nothing, Holds::Parity, Holds::Pad, Holds::Dead, Holds::Chunk(0), Holds::Chunk(1 << 38)];
         let cells = (0..).zip(holds).map(|(i, holds)| Cell { holds, at: i * 3_000_000 }).collect();
-        let all = [Event::Opened(7), Event::Stripe(8, cells), Event::Unmap(9), Event::Used(10)];
+        let wide = (0..MOST_DISKS).map(|at| Cell { holds: Holds::Chunk(at), at: at as u32 }).collect();
+        let all = [
+            Event::Opened(7),
+            Event::Stripe(8, cells),
+            Event::Stripe(8, wide),
+            Event::Unmap(9),
+            Event::Used(10),
+        ];
         let mut records = Records::default();
         all.iter().for_each(|event| records.add(event));
         assert_eq!(records.iter().map(|r| Event::of(r).unwrap()).collect::<Vec<_>>(), all);

@@ -67,3 +67,42 @@ fn build(context: &ArrayContext<'_>, values: &Values) -> BuildResult {
         Slots::at(&starts, size, unit).and_then(|slots| LogLayer::new(slots, options)).map_err(wrong)?;
     Ok(Box::new(ZoneLog::new(layer, size, zones)))
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::{ArrayContext, MemberPlan, Phase, Ticket, Work, parse};
+    use smrlab_stl::HostRequest;
+    use smrlab_units::{Blocks, HostOp, Lba, Zone, ZoneCondition, ZoneKind};
+
+    /// Blocks of a unit on a drive of so many zones of 2^28 blocks: a write of fewer reads what is beside it.
+    fn unit(zones: u64) -> u64 {
+        let zone = |at: u64| {
+            let (start, blocks) = (Lba(at << 28), Blocks(1 << 28));
+            let (kind, condition) = (ZoneKind::SequentialRequired, ZoneCondition::Empty);
+            Zone { start, blocks, kind, condition, pointer: Some(start), non_sequential: false }
+        };
+        let zones: [Vec<Zone>; 1] = [(0..zones).map(zone).collect()];
+        let size = [Blocks(zones[0].len() as u64 * (1 << 28))];
+        let context = ArrayContext::new(&size).zoned(&zones);
+        let mut array = parse("zone-log").unwrap().build(&context).unwrap().array;
+        let mut is_whole = |blocks: u64| {
+            let (ticket, mut plan, mut whole) = (Ticket(0), MemberPlan::new(false), true);
+            let write = HostRequest::new(HostOp::Write, Lba(0), Blocks(blocks));
+            array.start(ticket, &Work::Host(write), &mut plan);
+            while !plan.ops().is_empty() {
+                whole &= plan.ops().iter().all(|op| op.request.op == HostOp::Write);
+                plan.clear();
+                array.complete(Phase { ticket, lost: false, untaken: None, busy: false }, &mut plan);
+            }
+            whole
+        };
+        assert!(is_whole(1 << 12));
+        (3..12).map(|bits| 1 << bits).find(|blocks| is_whole(*blocks)).unwrap_or(0)
+    }
+
+    /// A map numbers fewer than 2^32 units: those of 8 blocks are enough for 127 of these zones.
+    #[test]
+    fn units_are_as_small_as_the_map_has_numbers_for() {
+        assert_eq!([40, 127, 128, 129, 255, 256, 257].map(unit), [8, 8, 16, 16, 16, 32, 32]);
+    }
+}

@@ -220,3 +220,13 @@ fn zones_made_anew_have_nothing_of_the_old_ones() {
         (&[ZoneSpec::plain(25, 40)][..], &[][..], None)
     );
 }
+
+#[test]
+fn bands_are_as_long_as_asked_or_as_the_drive_says() {
+    for (own, asked, tracks) in
+        [(Some(6), Some(5), 5), (Some(6), None, 6), (None, Some(5), 5), (None, None, 4)]
+    {
+        let bands = tiny(|s| s.bands.tracks = own).bands(asked).unwrap();
+        assert_eq!(bands.band(crate::BandId(0)).tracks, tracks, "{own:?} {asked:?}");
+    }
+}
