@@ -63,13 +63,15 @@ fn holes_in_bands_are_no_ends_of_them() {
     for text in layers().into_iter().flat_map(|entry| entry.texts()) {
         let Ok(mut h) = Harness::new(&text, &drive, Metadata::Nv) else { continue };
         let (mut rng, space) = (Rng::new(11), h.layer.host_blocks().0.min(400));
-        for _ in 0..120 {
+        for i in 1..=240 {
             let write = rng.below(3) > 0;
+            let (op, most) = if write { (HostOp::Write, 3) } else { (HostOp::Discard, 14) };
             let lba = rng.below(space);
-            let blocks = (1 + rng.below(if write { 8 } else { 40 })).min(space - lba);
-            h.request(if write { HostOp::Write } else { HostOp::Discard }, lba, blocks, &mut rng);
+            h.request(op, lba, (1 + rng.below(most)).min(space - lba), &mut rng);
+            if i % 40 == 0 {
+                h.request(HostOp::Read, 0, space, &mut rng);
+            }
         }
-        h.request(HostOp::Read, 0, space, &mut rng);
         fits += 1;
     }
     assert!(!all_layers() || fits > 40, "{fits}");
