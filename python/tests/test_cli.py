@@ -405,6 +405,14 @@ def test_a_trace_is_not_written_over_itself(smrlab: Invoke, tmp_path: Path) -> N
     assert "kept" in own.read_text()
 
 
+def test_a_trace_is_told_to_be_parquet_where_its_name_says_otherwise(smrlab: Invoke, tmp_path: Path) -> None:
+    for name, told in (("t.csv", "2 requests, as Parquet, whatever its name ends in"), ("t.parquet", "2 requests")):
+        made = smrlab("trace", "synth", "uniform,requests=2,span=1GB", "--out", tmp_path / name)
+        assert made.err == f"{tmp_path / name}: {told}\n"
+    refused = smrlab("trace", "scale", tmp_path / "t.csv", "nan", "--out", tmp_path / "u.parquet")
+    assert (refused.status, refused.err) == (2, "smrlab: X: nan is not accepted: a number, such as 0.5\n")
+
+
 def test_public_traces_run(smrlab: Invoke, shared: Path) -> None:
     found = sorted((shared / "traces").rglob("*.csv.gz"))
     if not found:

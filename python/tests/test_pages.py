@@ -312,7 +312,7 @@ def test_each_figure_has_a_method_of_its_own(monkeypatch: pytest.MonkeyPatch) ->
 
     monkeypatch.setattr(plots, "FIGURES", {name: noted(name) for name in plots.FIGURES})
     monkeypatch.setattr(plots, "runs_payload", lambda runs: f"of {len(runs)}")
-    monkeypatch.setattr(plots, "save_svg", lambda figure, path: drawn.append((figure[1], str(path))))
+    monkeypatch.setattr(plots, "save", lambda figure, path: drawn.append((figure[1], str(path))))
     plotter = plots.Plotter([cast("Any", "a"), cast("Any", "b")])
     methods = [name for name in dir(plots.Plotter) if not name.startswith("_") and name not in ("draw", "save_all")]
     assert {getattr(plotter, name)("x.svg") for name in methods} == {

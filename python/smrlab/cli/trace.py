@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,6 +18,8 @@ from . import options as o
 
 app = typer.Typer(help="Look at traces, convert, make, mix and cut them.", no_args_is_help=True)
 
+# How Parquet files are called.
+PARQUET = (".parquet", ".pq")
 # What `TraceCommand` puts before an argument such as -:diskmon.
 _MARK = "\0"
 
@@ -107,7 +110,8 @@ def _write(spec: dict[str, Any], out: Path) -> None:
             raise InputError(f"{out} is the trace itself, or one of the files of {source}: choose another --out")
     with console.progress() as watch:
         done = attended(lambda control: _core.trace_write(json.dumps(spec), str(out), control), str(out), watch)
-    console.note(f"{out}: {counted(done, 'request')}")
+    called = "" if out.suffix.lower() in PARQUET else ", as Parquet, whatever its name ends in"
+    console.note(f"{out}: {counted(done, 'request')}{called}")
 
 
 @app.command(
@@ -153,6 +157,8 @@ def scale(
     out: OutArgument,
 ) -> None:
     """Stretch a trace in time."""
+    if not math.isfinite(factor):
+        raise InputError(f"X: {factor} is not accepted: a number, such as 0.5")
     _write({"trace": [trace], "scale_time": factor}, out)
 
 
