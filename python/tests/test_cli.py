@@ -413,6 +413,12 @@ def test_a_trace_is_told_to_be_parquet_where_its_name_says_otherwise(smrlab: Inv
     assert (refused.status, refused.err) == (2, "smrlab: X: nan is not accepted: a number, such as 0.5\n")
 
 
+def test_a_run_of_several_layers_is_told_of_compare(smrlab: Invoke) -> None:
+    ended = smrlab("run", "--trace", TINY, "--layer", "cmr", "--layer", "rmw")
+    assert (ended.status, ended.out) == (2, "")
+    assert ended.err == "smrlab: a run has one layer: give one --layer, or several to smrlab compare\n"
+
+
 def test_public_traces_run(smrlab: Invoke, shared: Path) -> None:
     found = sorted((shared / "traces").rglob("*.csv.gz"))
     if not found:

@@ -34,7 +34,7 @@ def register(app: typer.Typer) -> None:
 def run(
     spec_file: o.SpecArgument = None,
     layer: Annotated[
-        str | None,
+        list[str] | None,
         typer.Option(help="NAME[,k=v...].", rich_help_panel=o.WORK, metavar="L", autocompletion=complete.layers),
     ] = None,
     prefill_cache: o.CacheOption = None,
@@ -46,7 +46,10 @@ def run(
     **fields: Any,
 ) -> None:
     """Run one trace on one drive with one layer."""
-    spec = o.apply_sets({**_from_file(spec_file), **o.given({"layer": layer, **fields})}, sets)
+    if len(layer or []) > 1:
+        raise InputError("a run has one layer: give one --layer, or several to smrlab compare")
+    one = layer[0] if layer else None
+    spec = o.apply_sets({**_from_file(spec_file), **o.given({"layer": one, **fields})}, sets)
     if spec.get("from_state"):
         of_state = _state_of(spec["from_state"], "from_state")
         said = ("array", "layer") if spec.get("stack") else ()
