@@ -302,7 +302,7 @@ def test_the_papers_text_form_by_both_methods(tmp_path: Path) -> None:
     assert sum(n for n, _ in zones) == 3000
     broken = tmp_path / "broken.txt"
     broken.write_text("one two three\n")
-    with pytest.raises(InputError, match="line 1"):
+    with pytest.raises(InputError, match=r"broken\.txt: line 1"):
         asked("geometry", "fit", str(broken), "--out", str(drive))
 
 

@@ -219,7 +219,10 @@ def fit(
         "most": max_outlier,
         "rpm": rpm,
     }
-    doc: dict[str, Any] = json.loads(_core.geometry_fit(text, json.dumps(options)))
+    try:
+        doc: dict[str, Any] = json.loads(_core.geometry_fit(text, json.dumps(options)))
+    except InputError as e:
+        raise InputError(f"{extraction}: {e}" if str(e).startswith("line ") else str(e)) from None
     targets.folder(out.parent)
     files.write_whole(out, doc.pop("toml").encode())
     stem = out.with_suffix("")
