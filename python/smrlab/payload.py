@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from .summary import derived
@@ -160,8 +161,9 @@ def drives(table: pa.Table | None, until: float | None = None) -> list[dict[str,
     """Of each drive of an array `t` (s), `busy` and `clean` (shares); None for one drive."""
     if table is None or table.num_rows == 0:
         return None
-    disk = table.column("disk").to_numpy()
-    mine = (table.filter(pa.array(disk == number)) for number in range(int(disk.max()) + 1))
+    # By arrow alone: what goes over numpy or Python's numbers loads pandas.
+    disk = table.column("disk")
+    mine = (table.filter(pc.equal(disk, number)) for number in disk.unique().sort())
     each = (timeline(one, until=until) or {} for one in mine)
     return [{name: series[name] for name in ("t", "busy", "clean") if name in series} for series in each]
 

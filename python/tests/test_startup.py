@@ -38,10 +38,11 @@ def test_a_command_loads_only_what_it_needs(args: tuple[str, ...]) -> None:
     assert modules(*args) & set(HEAVY) == set()
 
 
-def test_what_a_report_shows_is_read_without_pandas() -> None:
+@pytest.mark.parametrize("more", ["layer='cmr'", "layer='cmr', array='striped,disks=2'"])
+def test_what_a_report_shows_is_read_without_pandas(more: str) -> None:
     pytest.importorskip("pandas")
     code = "import sys, smrlab\nfrom smrlab.payload import runs_payload\n"
-    code += "runs_payload([smrlab.run('synth:uniform,requests=1', drive='tiny', wrap='capacity')])\n"
+    code += f"runs_payload([smrlab.run('synth:uniform,requests=1', drive='tiny', wrap='capacity', {more})])\n"
     code += "sys.exit('pandas' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
 

@@ -43,13 +43,12 @@ class Run:
 
     def responses(self, after_s: float = 0.0) -> list[float]:
         """Response times in ms of requests that arrived at `after_s` or later, ascending (needs `requests = true`)."""
-        import numpy as np
+        import pyarrow.compute as pc
 
         table = self.result.requests()
-        arrival = table.column("arrival_ns").to_numpy()
-        took = (table.column("completion_ns").to_numpy() - arrival) / 1e6
-        kept: list[float] = np.sort(took[arrival >= after_s * 1e9]).tolist()
-        return kept
+        table = table.filter(pc.greater_equal(table.column("arrival_ns"), after_s * 1e9))
+        took = pc.subtract(table.column("completion_ns"), table.column("arrival_ns"))
+        return [float(ns) / 1e6 for ns in took.sort().to_pylist()]
 
 
 class Runs(Sequence[Run]):
