@@ -109,8 +109,8 @@ def pytest(name: str, marks: str, *more: str) -> Part:
 
 def cargo_lane(full: bool) -> list[Part]:
     """What takes cargo's lock, one after the other."""
-    # The testkit has new cases in every run, those of the commit, and a quarter of what there could be; all, and the fixed
-    # ones besides, in test-full.
+    # The testkit has new cases in every run, those of the commit, and a quarter of what there could be; all, and the
+    # fixed ones besides, in test-full.
     cases = {"SMRLAB_ALL_CASES": "1"} if full else {}
     fixed = cases | {"PROPTEST_RNG_SEED": FIXED_SEED}
     fresh = cases | {"PROPTEST_RNG_SEED": commit_seed(), "SMRLAB_SEED": commit_seed()}
