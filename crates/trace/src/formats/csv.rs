@@ -19,7 +19,7 @@ pub(super) const FORMAT: Format = Format {
                 the names in the file's header instead: columns=time:us=Timestamp;op=Type;offset:B=Off;size:B=Len. A header with \
                 names of our own needs nothing said: arrival_ns or time_s (us, ms), op, lba or offset_bytes, blocks or \
                 size_bytes, and device, stream, fua where they are there; others are passed over. Of two names for the same \
-                (lba and offset_bytes), columns= must say which counts. Numbers \
+                (lba and offset_bytes), columns= must say which counts. Lines that begin with # are comments. Numbers \
                 that begin with 0x are hexadecimal. Operations are read, write, flush, discard, append, zone-open, zone-close, \
                 zone-finish and zone-reset. A zone command is for the zones that it touches: with size 0, or none, for the one at its offset. A trace without times needs gap=, one without operations all=.",
     params: &[

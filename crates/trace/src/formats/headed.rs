@@ -1,7 +1,7 @@
 //! What a header line says of a table's columns: names of our own are read as they are, others get a suggestion.
 
 use super::Sample;
-use crate::fields::{columns, separated};
+use super::first_lines::{head, is_number, separator, split};
 
 /// Names that say what a column is and in which unit, and how `columns=` says it. A header that has several of one kind
 /// leaves it to the user which of them counts; the one that stands first here is suggested.
@@ -99,16 +99,18 @@ impl Headed {
     /// The header that a sample begins with: a first line of names, none of which is a number, before a line with one. `said`:
     /// kinds of column that parameters take the place of.
     pub(crate) fn of(sample: &Sample<'_>, said: &[&'static str]) -> Option<Self> {
-        let mut lines = sample.lines();
-        let first = lines.next()?;
+        let (first, row) = head(sample)?;
         let sep = separator(first);
         let mut names = split(first, sep);
         // Lines that end in a separator have an empty column last.
         names.truncate(names.iter().rposition(|n| !n.is_empty()).map_or(0, |last| last + 1));
-        let number = |text: &String| text.parse::<f64>().is_ok();
-        let row = lines.next().map(|line| split(line, sep)).unwrap_or_default();
+        let row = row.map(|line| split(line, sep)).unwrap_or_default();
         let begins = names.iter().all(|n| n.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_'));
-        if names.len() < 3 || !begins || names.iter().any(number) || !row.iter().any(number) {
+        if names.len() < 3
+            || !begins
+            || names.iter().any(|n| is_number(n))
+            || !row.iter().any(|n| is_number(n))
+        {
             return None;
         }
         let line = String::from_utf8_lossy(first).trim().to_owned();
@@ -117,10 +119,9 @@ impl Headed {
 
     /// Whether a sample is nothing but a header that says everything.
     pub(crate) fn alone(sample: &Sample<'_>) -> bool {
-        let mut lines = sample.lines();
-        let Some(first) = lines.next() else { return false };
+        let Some((first, None)) = head(sample) else { return false };
         let sep = separator(first);
-        lines.next().is_none() && Self::named((String::new(), sep), &split(first, sep), &[], &[]).sure
+        Self::named((String::new(), sep), &split(first, sep), &[], &[]).sure
     }
 
     fn named(
@@ -274,18 +275,6 @@ fn ordered(names: &[String], found: &[(&'static str, String)]) -> String {
     names.iter().map(column).collect::<Vec<_>>().join(";")
 }
 
-/// What stands between the columns of a line; `None`: blanks.
-fn separator(line: &[u8]) -> Option<u8> {
-    [b',', b'\t', b';', b'|'].into_iter().find(|sep| line.contains(sep))
-}
-
-fn split(line: &[u8], sep: Option<u8>) -> Vec<String> {
-    match sep {
-        Some(sep) => separated(line, sep).map(plain).collect(),
-        None => columns(line).map(plain).collect(),
-    }
-}
-
 /// The last word of a name, in small letters, where units stand: `Time (ms)`, `arrived_us`.
 fn last_word(name: &str) -> Option<String> {
     let last = name.split(|c: char| !c.is_ascii_alphanumeric()).rfind(|word| !word.is_empty())?;
@@ -317,12 +306,6 @@ fn unit(name: &str) -> Option<&'static str> {
         "s" | "sec" | "secs" | "seconds" => Some("time:s"),
         _ => None,
     }
-}
-
-/// A name or value without blanks and quotes.
-fn plain(text: &[u8]) -> String {
-    let text = String::from_utf8_lossy(text);
-    text.trim().trim_matches('"').to_owned()
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ mod disksim;
 mod disksim_validate;
 mod etw;
 mod fio;
+mod first_lines;
 mod fiu;
 pub(crate) mod headed;
 mod hp_srt;

@@ -2,6 +2,7 @@
 //! formats that are only such a choice are a [`Preset`], each in its own file.
 
 use super::Sample;
+use super::first_lines::comment;
 use super::headed::Headed;
 use crate::devices::Devices;
 use crate::fields::{Reason, columns, filetime, hex, need, not, number, separated, time, touched, uint32};
@@ -109,6 +110,8 @@ pub(crate) struct Csv {
     /// Where columns are named by the header: the name of each of `columns`, and where it was found.
     names: Vec<Vec<u8>>,
     places: Vec<usize>,
+    /// A comment said so, which may stand above a header.
+    commented: bool,
     /// What all requests are, where no column says it.
     op: HostOp,
     /// Time between requests, where no column says it.
@@ -149,6 +152,7 @@ impl Csv {
             devices: Devices::new(p.device),
             names: Vec::new(),
             places: Vec::new(),
+            commented: false,
             op: HostOp::Read,
             gap: None,
             now: SimTime::ZERO,
@@ -389,12 +393,21 @@ fn scaled(text: &[u8], unit: u64, bare_hex: bool, name: &'static str) -> Result<
 
 impl LineFormat for Csv {
     fn line(&mut self, line: &[u8], out: &mut Batch) -> Result<(), Reason> {
+        if matches!(self.header, Header::Lines(1..)) && self.in_header(line) {
+            return Ok(());
+        }
+        if let Some(text) = comment(line) {
+            // It may name the columns; otherwise it says nothing.
+            self.commented |= self.places.is_empty() && self.find_names(text).is_ok();
+            return Ok(());
+        }
         if !self.names.is_empty() {
-            if self.header != Header::Lines(0) && self.header != Header::Guess && self.in_header(line) {
-                return Ok(());
-            }
             if self.places.is_empty() {
                 return self.find_names(line);
+            }
+            // A header below such a comment.
+            if std::mem::take(&mut self.commented) && self.find_names(line).is_ok() {
+                return Ok(());
             }
             let fields = fields_of(line, self.sep);
             let places = std::mem::take(&mut self.places);
@@ -403,7 +416,7 @@ impl LineFormat for Csv {
             out.push(record?);
             return Ok(());
         }
-        if self.header != Header::Lines(0) && self.in_header(line) {
+        if self.header == Header::Guess && self.in_header(line) {
             return Ok(());
         }
         let record = match self.sep {

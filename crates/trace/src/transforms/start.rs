@@ -20,13 +20,15 @@ pub struct Started<S> {
     inner: S,
     origin: Origin,
     begun: bool,
+    /// The first request comes after 0.
+    late: bool,
     name: String,
 }
 
 impl<S: TraceSource> Started<S> {
     /// `name` is what messages call the trace.
     pub fn new(inner: S, origin: Origin, name: &str) -> Self {
-        Self { inner, origin, begun: false, name: name.to_owned() }
+        Self { inner, origin, begun: false, late: false, name: name.to_owned() }
     }
 }
 
@@ -40,6 +42,7 @@ impl<S: TraceSource> TraceSource for Started<S> {
                 Origin::First => Origin::At(first),
                 at => at,
             };
+            self.late = matches!(self.origin, Origin::At(origin) if first > origin);
         }
         if let Origin::At(origin) = self.origin
             && origin > SimTime::ZERO
@@ -48,8 +51,11 @@ impl<S: TraceSource> TraceSource for Started<S> {
         }
         // Arrivals never fall: the last is the latest.
         if out.arrival.last().is_some_and(|a| a.0 > LATEST) {
-            let what =
-                "it has times beyond 292 years: use start=zero, which moves the first request to time 0";
+            let remedy = match self.late {
+                true => "use start=zero, which moves the first request to time 0",
+                false => "the first request is at 0, so their unit may be another",
+            };
+            let what = format!("it has times beyond 292 years: {remedy}");
             return Err(TraceError::unreadable(&self.name, what));
         }
         Ok(more)
