@@ -44,7 +44,7 @@ def probe(
     zones = targets.zones(target)
     said = targets.told(target, resolved, zones)
     if not destroy:
-        _without_writing(target, said, as_json)
+        _without_writing(target, said, as_json, out)
         return
     targets.confirm(target, resolved, yes)
     # What was written on a simulated drive ends with the command.
@@ -91,10 +91,12 @@ def _where(keep: Path | None, resolved: str) -> str:
     return f"what was found out is in {keep}; the same command goes on"
 
 
-def _without_writing(target: str, said: dict[str, Any], as_json: bool) -> None:
+def _without_writing(target: str, said: dict[str, Any], as_json: bool, out: Path | None) -> None:
     """What the device says of itself is all that can be known without writing."""
     if not said:
         raise InputError(f"{target} says nothing of itself; measuring what it is needs writes: add --destroy")
+    if out is not None:
+        console.note(f"nothing is written to {out}: it is for what is measured, which needs --destroy")
     if as_json:
         console.print_json({"says": said})
         return
