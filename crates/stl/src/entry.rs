@@ -40,7 +40,7 @@ impl BuildContext {
     /// size is in blocks or bytes, else bands of tracks, as many as come nearest to the size.
     ///
     /// # Errors
-    /// When no band fits; `entry` is the layer that asks.
+    /// When no band fits, or one is so long that 32 bits do not number its blocks; `entry` is the layer that asks.
     pub fn bands(&self, entry: &LayerEntry, size: Option<BandLength>) -> Result<Bands, SpecError> {
         let drive = &self.drive;
         let of_blocks = matches!(drive.interference(), Interference::Blocks(p) if p.reach > 1);
@@ -50,7 +50,14 @@ impl BuildContext {
             (Some(size), _) => drive.bands(Some(self.tracks_of(size))),
             (None, _) => drive.bands(None),
         };
-        bands.map_err(|e| does_not_fit(entry, &e))
+        let bands = bands.map_err(|e| does_not_fit(entry, &e))?;
+        if bands.longest().0 > u64::from(u32::MAX) {
+            return Err(SpecError::Other(format!(
+                "{}: a band has more than 2^32 blocks: use a smaller band=",
+                entry.name
+            )));
+        }
+        Ok(bands)
     }
 
     /// How many of the bands count: guards may lie outside the blocks that count as the drive's size.

@@ -209,6 +209,30 @@ mod tests {
         assert!(e.contains("from 1 to 1024"), "{e}");
     }
 
+    /// Maps number the blocks of a band, and those of the ring of `e-region`, in 32 bits.
+    #[test]
+    fn what_32_bits_do_not_number_is_refused() {
+        let drive = smrlab_disk::model::load("wd-ultrastar-dc-hc690", |_| Err(String::new())).unwrap();
+        let context = BuildContext::new(Arc::new(drive));
+        let refused = |text: &str| build(text, &context).err().map(|e| e.to_string());
+        for layer in
+            LAYERS.iter().filter(|l| l.params.iter().any(|p| p.name == "band") && l.name != "e-region")
+        {
+            let e = refused(&format!("{},band=4TB", layer.name)).unwrap_or_else(|| panic!("{}", layer.name));
+            assert!(
+                e.contains("2^32") || e.contains("more than the map can number") || e.contains("tracks"),
+                "{e}"
+            );
+        }
+        let e = refused("host-aware,zone=4TB").expect("zones are bands of its cache");
+        assert!(e.contains("2^32"), "{e}");
+        let e = refused("e-region,cache=7.1%").expect("4.4e9 of 62e9 blocks");
+        assert!(e.contains("2^32 blocks: use less cache="), "{e}");
+        for fits in ["e-region,cache=6.8%", "e-region,band=1TB", "rmw,band=2TB", "steady-log,band=2TB"] {
+            assert_eq!(refused(fits), None, "{fits}");
+        }
+    }
+
     /// On a drive that has tracks set aside for random access the zones of host-aware drives lie behind them.
     #[test]
     fn where_no_zone_fits_it_is_said_what_would() {

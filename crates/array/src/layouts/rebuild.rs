@@ -2,7 +2,7 @@
 
 use crate::ArrayContext;
 use smrlab_units::rng::splitmix;
-use smrlab_units::spec::{Kind, Param, Values};
+use smrlab_units::spec::{Kind, Param, SpecError, Values};
 use smrlab_units::{BLOCK_BYTES, Blocks, SimTime};
 
 /// The parameters of layouts whose units are rows of chunks; see [`RebuildSettings`].
@@ -35,7 +35,15 @@ pub struct RebuildSettings {
 
 impl RebuildSettings {
     /// As a user wants it, for disks of `rows` rows.
-    pub fn of(context: &ArrayContext<'_>, values: &Values, chunk: Blocks, rows: u64) -> Self {
+    ///
+    /// # Errors
+    /// An order of more units than 32 bits number.
+    pub fn of(
+        context: &ArrayContext<'_>,
+        values: &Values,
+        chunk: Blocks,
+        rows: u64,
+    ) -> Result<Self, SpecError> {
         let unit = values.size("rebuild_unit", context.least());
         let in_unit = (unit.0 / chunk.0).clamp(1, rows.max(1));
         let bytes = (in_unit * chunk.0 * BLOCK_BYTES) as f64;
@@ -46,8 +54,13 @@ impl RebuildSettings {
             Some("sorted") => Order::Sorted(values.count("rebuild_batch")),
             _ => Order::Address,
         };
+        if order != Order::Address && rows.div_ceil(in_unit) > u64::from(u32::MAX) {
+            return Err(
+                values.bad("rebuild_unit", "fewer than 2^32 units of a drive, where the order is drawn")
+            );
+        }
         let depth = values.count("rebuild_depth");
-        Self { rows: in_unit, depth, pace, order, seed: context.seed }
+        Ok(Self { rows: in_unit, depth, pace, order, seed: context.seed })
     }
 
     /// The rebuild of a disk of `rows` rows that begins now.
@@ -80,8 +93,12 @@ pub struct Rebuild {
     /// Rebuilt units, a bit each.
     done: Vec<u64>,
     left: u64,
-    order: Vec<u32>,
-    next: usize,
+    /// All of its units.
+    units: u64,
+    /// The units in the order in which they are begun, where that is not their own.
+    order: Option<Vec<u32>>,
+    /// So many of them were begun.
+    next: u64,
     /// Units under way.
     pub under_way: u64,
     /// When the next unit may be begun.
@@ -104,16 +121,16 @@ impl Rebuild {
     /// Of `units` units.
     pub fn new(disk: u64, units: u64, order: Order, seed: u64, now: SimTime) -> Self {
         let order = match order {
-            Order::Address => (0..units as u32).collect(),
-            Order::Metadata => shuffled(units, seed),
+            Order::Address => None,
+            Order::Metadata => Some(shuffled(units, seed)),
             Order::Sorted(batch) => {
                 let mut all = shuffled(units, seed);
                 all.chunks_mut(batch.max(1) as usize).for_each(<[u32]>::sort_unstable);
-                all
+                Some(all)
             }
         };
         let done = vec![0; units.div_ceil(64) as usize];
-        Self { disk, done, left: units, order, next: 0, under_way: 0, next_at: now, began: now }
+        Self { disk, done, left: units, units, order, next: 0, under_way: 0, next_at: now, began: now }
     }
 
     /// Whether a unit is as good as on any other disk.
@@ -137,16 +154,17 @@ impl Rebuild {
 
     /// Whether all units were begun.
     pub fn all_begun(&self) -> bool {
-        self.next >= self.order.len()
+        self.next >= self.units
     }
 
     /// The next unit to begin.
     pub fn begin(&mut self) -> Option<u64> {
-        while let Some(&unit) = self.order.get(self.next) {
+        while self.next < self.units {
+            let unit = self.order.as_ref().map_or(self.next, |order| order[self.next as usize].into());
             self.next += 1;
-            if !self.has(u64::from(unit)) {
+            if !self.has(unit) {
                 self.under_way += 1;
-                return Some(u64::from(unit));
+                return Some(unit);
             }
         }
         None
@@ -154,12 +172,12 @@ impl Rebuild {
 
     /// Rebuilt units and all.
     pub fn progress(&self) -> (u64, u64) {
-        (self.order.len() as u64 - self.left, self.order.len() as u64)
+        (self.units - self.left, self.units)
     }
 
     /// Rebuilt units, ascending.
     pub fn rebuilt(&self) -> impl Iterator<Item = u64> {
-        (0..self.order.len() as u64).filter(|u| self.has(*u))
+        (0..self.units).filter(|u| self.has(*u))
     }
 }
 
@@ -173,7 +191,7 @@ mod tests {
     fn a_rebuild_is_paced_by_the_bytes_of_its_units() {
         let of = |text: &str| {
             let values = Values::check("raid5", &PARAMS, &split_item(text).1).unwrap();
-            RebuildSettings::of(&ArrayContext::new(&[Blocks(50 * 128)]), &values, Blocks(128), 50)
+            RebuildSettings::of(&ArrayContext::new(&[Blocks(50 * 128)]), &values, Blocks(128), 50).unwrap()
         };
         let s = of("x,rebuild_rate=8,rebuild_order=metadata,rebuild_depth=3");
         assert_eq!((s.rows, s.pace, s.order, s.depth), (16, SimTime(131_072_000), Order::Metadata, 3));
@@ -184,6 +202,28 @@ mod tests {
         let s = of("x,rebuild_unit=4KiB,rebuild_order=sorted,rebuild_batch=7");
         assert_eq!((s.rows, s.pace, s.order, s.depth), (1, SimTime::ZERO, Order::Sorted(7), 1));
         assert_eq!(of("x,rebuild_unit=1GiB").rows, 50);
+    }
+
+    /// Of more units than 32 bits number each comes by its address; an order that is drawn has no room for them.
+    #[test]
+    fn units_of_a_huge_drive_are_rebuilt_by_address() {
+        let rows = (1 << 33) + 5;
+        let of = |text: &str| {
+            let values = Values::check("raid5", &PARAMS, &split_item(text).1).unwrap();
+            RebuildSettings::of(&ArrayContext::new(&[Blocks(rows * 8)]), &values, Blocks(8), rows)
+        };
+        let settings = of("x,rebuild_unit=8KiB").unwrap();
+        let mut rebuild = settings.begin(0, rows, SimTime::ZERO);
+        rebuild.next = 1 << 32;
+        let last: Vec<_> = std::iter::from_fn(|| rebuild.begin()).collect();
+        assert_eq!(
+            (last, rebuild.progress()),
+            (vec![1 << 32, (1 << 32) + 1, (1 << 32) + 2], (0, (1 << 32) + 3))
+        );
+        assert_eq!(settings.rows_of((1 << 32) + 2, rows), rows - 1..rows);
+        let e = of("x,rebuild_unit=8KiB,rebuild_order=sorted").map(drop).unwrap_err().to_string();
+        assert!(e.contains("rebuild_unit=8KiB is not accepted: fewer than 2^32 units"), "{e}");
+        assert!(of("x,rebuild_unit=16KiB,rebuild_order=metadata").is_ok());
     }
 
     #[test]

@@ -9,7 +9,7 @@ use crate::parts::marks::Marks;
 use crate::parts::update::{JOURNAL, Journal, Update, stage, two_bands};
 use crate::{Cause, Endpoint, Facts, HostRequest, Plan, Records, Refusal, Sink, TranslationLayer};
 use smrlab_disk::{BandId, Bands};
-use smrlab_units::spec::{Kind, Param, SpecError, Values};
+use smrlab_units::spec::{Kind, Param, Values};
 use smrlab_units::{Blocks, Dir, HostOp, Lba, Pba, SimTime};
 use std::ops::Range;
 
@@ -54,11 +54,6 @@ fn build(context: &BuildContext, values: &Values) -> BuildResult {
     let size = context.band_length(values, BandLength::Tracks);
     let bands = context.bands(&ENTRY, size)?;
     let (journal, remain) = Journal::chosen(values, ENTRY.name, &bands)?;
-    if (0..bands.len()).any(|b| bands.band(BandId(b)).blocks.0 > u64::from(u32::MAX)) {
-        return Err(SpecError::Other(
-            "rmw: a band has more than 2^32 blocks: use a smaller band=".to_owned(),
-        ));
-    }
     let remain = remain.min(context.counted(&bands));
     let host_blocks = Blocks(bands.first_data(BandId(remain)));
     Ok(Box::new(Rmw {

@@ -48,7 +48,7 @@ fn build(context: &ArrayContext<'_>, values: &Values) -> BuildResult {
         return Err(values.bad("copies", format!("at most the {disks} drives of disks=")));
     }
     let rows = context.least().0 / chunk.0;
-    let rebuild = rebuild::RebuildSettings::of(context, values, chunk, rows);
+    let rebuild = rebuild::RebuildSettings::of(context, values, chunk, rows)?;
     let reads = values.word("reads", Reads::named);
     let shape = Shape { chunk: chunk.0, disks, copies, rows };
     Ok(Box::new(Mirror::new(shape, reads, values.on("intent"), rebuild)))

@@ -44,7 +44,7 @@ pub(crate) fn common(
     if journal && disks * chunk.0 > u64::from(u32::MAX) {
         return Err(values.bad("chunk", "with journal=on rows of less than 2 TiB"));
     }
-    let rebuild = RebuildSettings::of(context, values, chunk, rows);
+    let rebuild = RebuildSettings::of(context, values, chunk, rows)?;
     let rows = Rows { chunk: chunk.0, disks, parities, rotation, rows };
     Ok((
         rows,

@@ -78,6 +78,10 @@ fn build(context: &BuildContext, values: &Values) -> BuildResult {
             "regions of {region} blocks leave no place beside the ring: use a smaller band= or less cache="
         ))
     })?;
+    // What is known of a block has 32 bits for its place in the ring.
+    if places.ring.size() > 1 << 32 {
+        return Err(refuse("the ring has more than 2^32 blocks: use less cache= or a smaller band=".into()));
+    }
     let step = values
         .given("step", |v, key| v.size(key, Blocks(places.region)).0)
         .unwrap_or(places.region.div_ceil(4));
