@@ -45,7 +45,10 @@ def seek_curve(rng: Random, shortest: int, cylinders: int) -> str:
         times = f'single = "{shortest} ns"\naverage = "{longest // 2} ns"\nfull_stroke = "{longest} ns"'
         return f'curve = "three-point"\n{times}'
     points = sorted({1, 2, *(rng.randint(3, cylinders + 3) for _ in range(3))})
-    return f'curve = "table"\nlist = {[[d, shortest + rng.randint(0, longest) * (d > 1)] for d in points]}'
+    took = [shortest + rng.randint(0, longest) * (d > 1) for d in points]
+    # A line that falls behind the last row is refused where it comes to 0 on the drive.
+    took[-1] = max(took[-2:])
+    return f'curve = "table"\nlist = {[[d, t] for d, t in zip(points, took, strict=True)]}'
 
 
 def random_drive(rng: Random) -> str:

@@ -172,6 +172,10 @@ fn cache(
     let whole = context.drive.counted_blocks();
     let log = values.given("log", |v, key| v.size(key, whole)).or(spec.log);
     let overhead = values.given("overhead", |v, key| v.size(key, whole)).or(spec.overhead).map_or(0, |b| b.0);
+    // Zones are bands, too; a packet has 32 bits for its place in one.
+    if bands.longest().0 > u64::from(u32::MAX) {
+        return Err(refuse("a band has more than 2^32 blocks: use smaller ones".into()));
+    }
     let layout = Layout::new(context, bands, log, overhead).map_err(refuse)?;
     let options = PersistentCacheOptions { bypass, ..options(values, &spec, &layout, whole)? };
     let counted = context.drive.spec().counted.map_or(u64::MAX, |b| b.0);

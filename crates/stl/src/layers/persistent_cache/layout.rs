@@ -72,16 +72,13 @@ impl Layout {
     /// nearest to the native bands.
     ///
     /// # Errors
-    /// When the drive has too few bands, or too long ones.
+    /// When the drive has too few bands.
     pub(super) fn new(
         context: &BuildContext,
         bands: Bands,
         log: Option<Blocks>,
         overhead: u64,
     ) -> Result<Self, String> {
-        if bands.longest().0 > u64::from(u32::MAX) {
-            return Err("a band has more than 2^32 blocks: use smaller ones".into());
-        }
         let drive = &context.drive;
         let blocks_alone = matches!(drive.interference(), Interference::Blocks(_));
         let over_blocks = drive.spec().mechanics.distance == Distance::Blocks;
