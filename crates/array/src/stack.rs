@@ -137,9 +137,9 @@ impl Filter {
     fn parameter(&self, key: &str) -> Result<String, SpecError> {
         if !self.keys.contains(&key) {
             let keys = self.keys.join(", ");
-            let meant = nearest(key, self.keys.iter().copied()).map(|k| format!(", did you mean '{k}'?"));
+            let meant = nearest(key, self.keys.iter().copied()).map(|k| format!(" (did you mean '{k}'?)"));
             let meant = meant.unwrap_or_default();
-            return Err(SpecError::Other(format!("{} has no '{key}'{meant} It has {keys}", self.name)));
+            return Err(SpecError::Other(format!("{} has no '{key}'{meant}; it has {keys}", self.name)));
         }
         // The bus and the timeout are one parameter each.
         Ok(if self.prefix.is_empty() { self.name.to_owned() } else { format!("{}{key}", self.prefix) })

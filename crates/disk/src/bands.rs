@@ -133,7 +133,7 @@ impl Bands {
             let guard = layout.head_width - 1;
             let most = longest.saturating_sub(guard);
             format!(
-                "no band of {} + {guard} tracks fits on a stroke of this drive: at most {most}",
+                "no band of {} + {guard} tracks fits on a stroke of this drive: at most {most}; use shorter bands or a larger drive",
                 layout.tracks
             )
         })

@@ -10,7 +10,9 @@ fn what_does_not_fit_is_told_what_does() {
             Bands::new(model.geometry(), BandLayout { tracks, head_width: 3, random_access }).map(|b| b.len())
         };
         let said = lay(1 << 30).unwrap_err().to_string();
-        let most: u64 = said.rsplit_once("at most ").unwrap().1.parse().unwrap();
+        let most = said.rsplit_once("at most ").unwrap().1.split_once(";").unwrap();
+        assert_eq!(most.1, " use shorter bands or a larger drive");
+        let most: u64 = most.0.parse().unwrap();
         assert!(lay(most).unwrap() >= 1, "{text} {random_access}: {said}");
         assert!(lay(most + 1).is_err(), "{text} {random_access}: {said}");
     }

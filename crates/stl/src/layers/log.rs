@@ -36,7 +36,7 @@ use crate::{
 };
 use options::classes;
 use smrlab_blockmap::BlockSet;
-use smrlab_units::{Blocks, HostOp, Lba, Pba, SimTime, counters};
+use smrlab_units::{Blocks, HostOp, Lba, Pba, SimTime, counted, counters};
 use std::ops::Range;
 
 /// What a band is doing.
@@ -137,8 +137,9 @@ impl LogLayer {
         let host_units = host_units.min(options.most.0 / slots.unit());
         if host_units == 0 {
             return Err(format!(
-                "{bands} bands leave nothing for the host beside {heads} open and {reserve} free ones: use a smaller \
-                 band=, fewer streams= or less overprovision="
+                "of {} nothing is left for the host beside {heads} open and {reserve} free ones: use a smaller \
+                 band=, fewer streams= or less overprovision=",
+                counted(bands.into(), "band")
             ));
         }
         let (noted, window) = match options.separate {

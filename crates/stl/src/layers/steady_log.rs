@@ -24,7 +24,7 @@ use crate::{
 use read::Piece;
 use smrlab_blockmap::BlockSet;
 use smrlab_disk::{BandId, Bands};
-use smrlab_units::{Blocks, HostOp, Lba, Pba, SimTime, counters};
+use smrlab_units::{Blocks, HostOp, Lba, Pba, SimTime, counted, counters};
 use std::ops::Range;
 
 /// What can be chosen about the layer.
@@ -157,9 +157,9 @@ impl SteadyLog {
         let host_blocks = space.min(options.most);
         if host_blocks == Blocks::ZERO {
             return Err(format!(
-                "{} bands leave nothing for the host beside two open and {reserve} free ones: use a smaller band= or less \
+                "of {} nothing is left for the host beside two open and {reserve} free ones: use a smaller band= or less \
                  overprovision=",
-                bands.len()
+                counted(bands.len(), "band")
             ));
         }
         let count = bands.len() as u32;

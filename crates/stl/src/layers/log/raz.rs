@@ -12,7 +12,7 @@ use crate::parts::slots::Slots;
 use crate::parts::units::{Fill, UnitSpan};
 use crate::{AnyRecord, Cause, Counted, Dir, Endpoint, Plan, Record, Sink};
 use smrlab_disk::{BandId, DriveModel};
-use smrlab_units::{Blocks, Pba, counters};
+use smrlab_units::{Blocks, Pba, counted, counters};
 
 /// So many places the hand looks at for one write.
 const LOOKS: u32 = 16;
@@ -50,7 +50,8 @@ impl Raz {
         let (rows, unit, bands) = (Rows::of(drive), slots.unit(), slots.band_count());
         let count = ((f64::from(bands) * share).ceil() as u32).max(1);
         let Some(band) = bands.checked_sub(count).filter(|b| *b > 0) else {
-            return Err(format!("{count} of {bands} bands leave none for the log: use less raz="));
+            let all = counted(bands.into(), "band");
+            return Err(format!("{count} of {all} leave none for the log: use less raz="));
         };
         let (mut tracks, mut places) = (Vec::new(), 0);
         for b in band..bands {
