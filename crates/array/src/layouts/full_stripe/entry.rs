@@ -107,6 +107,9 @@ fn alike(zones: &[Zone]) -> &[Zone] {
     &zones[..zones.iter().take_while(|zone| zone.blocks == size).count()]
 }
 
+/// Chunks of an array, those of parity and what is kept back included: more than the host sees by far more than the words for no chunk.
+const MOST_CHUNKS: u128 = 1 << 40;
+
 /// Blocks that drives with zones write at a time.
 const AT_A_TIME: u64 = 8;
 
@@ -147,6 +150,11 @@ fn built(context: &ArrayContext<'_>, values: &Values, asked: &Asked) -> BuildRes
             format!("at least {fewest} segments of at least 4 chunks on a drive; here {groups} of {length}");
         return Err(values.bad(key, problem));
     }
+    // A cell has 40 bits for its chunk, and a chunk 32 for its group.
+    if u128::from(groups) * u128::from(length * disks) > MOST_CHUNKS || groups > u64::from(u32::MAX) {
+        let problem = "a size with which the array has at most 2^40 chunks, in fewer than 2^32 groups";
+        return Err(values.bad("chunk", problem));
+    }
     if asked.stripes == Stripes::Wait && cache::asked(values, "ssd_write", Blocks(1 << 40)) == Blocks::ZERO {
         return Err(values.bad("stripes", "wait only with ssd_write=, where chunks can wait"));
     }
@@ -157,4 +165,26 @@ fn built(context: &ArrayContext<'_>, values: &Values, asked: &Asked) -> BuildRes
     let batch = values.count("batch").next_multiple_of(disks - 1);
     let options = FullStripeOptions { stripes: asked.stripes, batch, depth };
     Ok(Box::new(FullStripe::new(shape, options, context.seed, &zones)))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{ArrayContext, parse};
+    use smrlab_units::Blocks;
+
+    /// 32 TB are 7.8e9 chunks of 4 KiB: of 200 such drives 40 bits do not number them, and segments of four blocks are too many groups.
+    #[test]
+    fn more_chunks_or_groups_than_have_numbers_are_refused() {
+        let built = |text: &str, disks: usize| {
+            let sizes = vec![Blocks(62_500_000_000); disks];
+            parse(text).unwrap().build(&ArrayContext::new(&sizes)).map(drop).map_err(|e| e.to_string())
+        };
+        for (text, disks) in
+            [("full-stripe,disks=200,chunk=4KiB", 200), ("full-stripe,disks=4,chunk=512B,segment=4", 4)]
+        {
+            let e = built(text, disks).unwrap_err();
+            assert!(e.contains("at most 2^40 chunks, in fewer than 2^32 groups"), "{text}: {e}");
+        }
+        assert_eq!(built("full-stripe,disks=4,chunk=256KiB", 4), Ok(()));
+    }
 }
