@@ -122,6 +122,11 @@ impl Array for Nested {
         }
     }
 
+    fn is_settled(&self) -> bool {
+        // What a member that is thrown out remembers is not wanted any more.
+        self.above.is_settled() && self.within.iter().all(|member| member.lost || member.array.is_settled())
+    }
+
     fn durable(&mut self) {
         self.above.durable();
         self.within.iter_mut().for_each(|member| member.array.durable());

@@ -5,7 +5,7 @@ use crate::{
 };
 use smrlab_stl::{Cause, HostRequest};
 use smrlab_units::rng::Rng;
-use smrlab_units::{Blocks, HostOp, Lba, SimTime};
+use smrlab_units::{Blocks, HostOp, Lba, SimTime, Zone, ZoneCondition, ZoneKind};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// An array all of whose works are done at once, one after the other.
@@ -222,6 +222,36 @@ fn the_same_drives_are_dead_after_a_restart() {
                     assert_eq!(dead(&*again), dead(&*bench.array), "{text} {seed} {step}: {what}");
                 }
             }
+        }
+    }
+}
+
+/// A write that a member is in the middle of is in its tables and not on its drive: a checkpoint waits for it, whichever member that is.
+#[test]
+fn a_member_in_mid_write_is_not_settled() {
+    let zone = |at: u64| {
+        let (start, blocks) = (Lba(at * 64), Blocks(64));
+        let (kind, condition) = (ZoneKind::SequentialRequired, ZoneCondition::Empty);
+        Zone { start, blocks, kind, condition, pointer: Some(start), non_sequential: false }
+    };
+    let (sizes, zones) = ([Blocks(640); 2], [0, 1].map(|_| (0..10).map(zone).collect::<Vec<_>>()));
+    let context = ArrayContext::new(&sizes).zoned(&zones);
+    for text in
+        ["striped,disks=2,chunk=8blk / zone-log", "spanning,disks=1 / striped,disks=2,chunk=8blk / zone-log"]
+    {
+        for lba in [0, 8] {
+            let array = parse(text).unwrap().build(&context).unwrap().array;
+            let mut bench = Bench { array, ..Bench::new("mirror", 1) };
+            bench.jobs.push_back(Work::Host(HostRequest::new(HostOp::Write, Lba(lba), Blocks(8))));
+            while let Some(work) = bench.jobs.pop_front() {
+                assert!(bench.array.is_settled(), "{text}: {lba} is not begun");
+                bench.tickets += 1;
+                let ticket = Ticket(bench.tickets);
+                bench.once(|array, plan| array.start(ticket, &work, plan));
+            }
+            assert!(!bench.array.is_settled(), "{text}: {lba}");
+            bench.act(ms(1), |_, _| ());
+            assert!(bench.array.is_settled(), "{text}: {lba} is written");
         }
     }
 }
