@@ -12,7 +12,12 @@ pub(crate) fn asked(values: &Values, key: &str, host: Blocks) -> Blocks {
 
 /// Whether an SSD cache is asked for.
 pub(crate) fn wanted(values: &Values) -> bool {
-    ["ssd_read", "ssd_write"].iter().any(|k| asked(values, k, Blocks(1 << 40)) > Blocks::ZERO)
+    ["ssd_read", "ssd_write"].iter().any(|key| wants(values, key))
+}
+
+/// Whether this one is, however few blocks it would have.
+fn wants(values: &Values, key: &str) -> bool {
+    asked(values, key, Blocks(1 << 40)) > Blocks::ZERO
 }
 
 /// The SSD that is needed beside an array with so large a space.
@@ -46,12 +51,13 @@ pub(crate) fn before(
     if page == 0 || page > pages::LARGEST {
         return Err(values.bad("ssd_page", "from one block to 64KiB"));
     }
-    let (read, write) = (asked(values, "ssd_read", host).0 / page, asked(values, "ssd_write", host).0 / page);
-    if read + write == 0 {
-        return Err(
-            values.bad("ssd_write", format!("a cache of at least a page of {}", counted(page, "block")))
-        );
-    }
+    let pages = |key| match asked(values, key, host).0 / page {
+        0 if wants(values, key) => {
+            Err(values.bad(key, format!("a cache of at least a page of {}", counted(page, "block"))))
+        }
+        pages => Ok(pages),
+    };
+    let (read, write) = (pages("ssd_read")?, pages("ssd_write")?);
     let (high, low) = (values.share("ssd_high"), values.share("ssd_low"));
     if low > high {
         return Err(values.bad("ssd_low", "at most ssd_high"));

@@ -249,3 +249,25 @@ fn every_page_in_every_place_comes_back_from_its_record() {
         }
     }
 }
+
+/// A cache of less than a page would be none, and nobody would be told.
+#[test]
+fn a_cache_of_less_than_a_page_is_refused() {
+    let says = |sizes: &str| {
+        let chosen = parse(&format!("striped,disks=2,chunk=8blk,ssd_page=8blk,{sizes}")).unwrap();
+        chosen.build(&ArrayContext::new(&[Blocks(960); 2])).err().map(|e| e.to_string())
+    };
+    for (sizes, key) in [
+        ("ssd_read=64blk,ssd_write=7blk", "ssd_write"),
+        ("ssd_read=7blk,ssd_write=64blk", "ssd_read"),
+        ("ssd_read=7blk", "ssd_read"),
+        ("ssd_write=0.1%", "ssd_write"),
+        ("ssd_read=64blk,ssd_write=0.01%", "ssd_write"),
+    ] {
+        let text = says(sizes).unwrap_or_default();
+        assert!(text.contains(key) && text.contains("at least a page of 8 blocks"), "{sizes}: {text}");
+    }
+    for sizes in ["ssd_read=8blk", "ssd_read=64blk,ssd_write=0blk", "ssd_write=8blk,ssd_read=0%"] {
+        assert_eq!(says(sizes), None, "{sizes}");
+    }
+}
