@@ -131,13 +131,15 @@ impl EventLoop {
         Self { records_wait: true, ..self }
     }
 
-    /// Has written what the buffers of drives took.
+    /// Has written what the buffers of drives took; those of dead ones are lost with them.
     ///
     /// # Errors
     /// Those of `watch`.
     pub fn write_back<O: ArrayObserver>(&mut self, watch: &mut O) -> Result<(), O::Error> {
         for member in (0..self.members.len() as u32).map(MemberId) {
-            if let Some(queue) = self.members[member.at()].member.queue() {
+            if !self.is_dead(member)
+                && let Some(queue) = self.members[member.at()].member.queue()
+            {
                 queue.write_back(watch)?;
                 self.take_answers(member);
             }

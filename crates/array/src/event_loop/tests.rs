@@ -77,9 +77,13 @@ fn drive(layer: &str) -> Member {
 }
 
 fn behind(layer: &str, scheduler: &str) -> Member {
+    of("tiny", layer, scheduler)
+}
+
+fn of(drive: &str, layer: &str, scheduler: &str) -> Member {
     let mut problems = smrlab_units::problems::Problems::default();
     let wanted = smrlab_drive::Wanted {
-        drive: "tiny",
+        drive,
         layer,
         scheduler,
         metadata: "nv",

@@ -335,3 +335,45 @@ fn a_drive_that_cannot_do_its_requests_is_thrown_out() {
         }
     }
 }
+
+/// Notes which drives wrote.
+#[derive(Default)]
+struct Wrote(Vec<MemberId>);
+
+impl Observer for Wrote {
+    type Error = Infallible;
+
+    fn dispatched(&mut self, _: SimTime, _: &HostRequest, e: &TimedPlan<'_>) -> Result<(), Infallible> {
+        self.0.push(e.member);
+        Ok(())
+    }
+}
+
+impl ArrayObserver for Wrote {}
+
+/// What a drive's buffer took goes with the drive where it dies; the others write theirs.
+#[test]
+fn a_dead_drive_writes_nothing_back() {
+    for dead in [None, Some(0), Some(1)] {
+        let buffered = "tiny,write_cache=on,cache_size=1024blk,segments=4";
+        let members = vec![of(buffered, "cmr", "sptf,depth=8"), of(buffered, "cmr", "sptf,depth=8")];
+        let sizes = [0, 1].map(|n: usize| members[n].drive().unwrap().layer().host_blocks());
+        let array = parse("mirror,disks=2").unwrap().build(&ArrayContext::new(&sizes)).unwrap().array;
+        let mut all = EventLoop::new(array, members, Vec::new(), Schedule::default(), false);
+        let mut wrote = Wrote::default();
+        for id in 0..3 {
+            let r = HostRequest::new(HostOp::Write, Lba(90 * id), Blocks(4)).numbered(id);
+            let Ok(()) = all.submit(all.now(), &r, &mut wrote);
+        }
+        while all.in_flight() > 0 {
+            let Ok(_) = all.step(None, &mut wrote);
+        }
+        wrote.0.clear();
+        if let Some(member) = dead {
+            let Ok(()) = all.fail(all.now(), MemberId(member), &mut wrote);
+        }
+        let Ok(()) = all.write_back(&mut wrote);
+        let wrote = [0, 1].map(|n| wrote.0.contains(&MemberId(n)));
+        assert_eq!(wrote, [0, 1].map(|n| dead != Some(n)), "{dead:?}");
+    }
+}
