@@ -81,8 +81,15 @@ impl Chosen {
     fn replaces(&self, spare: u32) -> Option<u32> {
         let mut fails = self.schedule.fails.clone();
         fails.sort_by_key(|(_, at)| *at);
+        let (after, mut deaths) = (self.schedule.replace_after?, Vec::<(MemberId, SimTime)>::new());
+        for (disk, at) in fails {
+            // One that is dead and not replaced yet does not die again.
+            if deaths.iter().all(|(dead, since)| *dead != disk || *since + after < at) {
+                deaths.push((disk, at));
+            }
+        }
         let nth = (self.disks + self.spares).checked_sub(spare + 1)?;
-        fails.get(nth as usize).map(|(member, _)| member.0)
+        deaths.get(nth as usize).map(|(member, _)| member.0)
     }
 
     /// Whether a drive is to be conventional.
@@ -392,6 +399,15 @@ mod tests {
         // The last of two spares replaces the first drive that dies.
         let chosen = parse("raid4s,disks=3,fail=1@9s+2@4s,replace=1s,spares=2").unwrap();
         assert_eq!([3, 4].map(|spare| chosen.layer_of(spare, "log")), ["log", "cmr"]);
+        // A drive that is dead does not die again: the second spare is for the second death that there is.
+        for (times, spares) in [
+            ("1@4s+1@4500ms+2@9s", ["cmr", "log"]),
+            ("1@4s+1@6s+2@9s", ["log", "log"]),
+            ("2@4s+1@5s+2@9s", ["log", "cmr"]),
+        ] {
+            let chosen = parse(&format!("raid4s,disks=3,fail={times},replace=1s,spares=2")).unwrap();
+            assert_eq!([3, 4].map(|spare| chosen.layer_of(spare, "log")), spares, "{times}");
+        }
         assert_eq!(layers("mirror,disks=2 / raid4s,disks=3"), "log log cmr log log cmr log");
         assert_eq!(layers("raid4s,disks=3 / mirror,disks=2"), "log log log log cmr cmr log");
         assert_eq!(layers("raid5,disks=3"), "log log log log");

@@ -29,7 +29,7 @@ use works::{Missed, Running};
 pub struct Schedule {
     /// A member that has not answered a request for so long is thrown out.
     pub timeout: Option<SimTime>,
-    /// Members that die at a given time.
+    /// Members that die at a given time: a drive that was put in later, too, where its place has such times still.
     pub fails: Vec<(MemberId, SimTime)>,
     /// How long after a death a spare takes the place.
     pub replace_after: Option<SimTime>,
@@ -313,6 +313,10 @@ impl EventLoop {
                 let Some(spare) = self.spares.pop() else { return Ok(()) };
                 self.members[member.at()].tell(member, watch);
                 self.put_in(member, spare);
+                let fails = self.schedule.fails.iter().filter(|(of, at)| *of == member && *at > self.now);
+                if let Some(at) = fails.map(|(_, at)| *at).min() {
+                    self.dies(member, at);
+                }
                 watch.replaced(member);
                 self.planned(|array, plan| array.replaced(member, plan), watch)
             }

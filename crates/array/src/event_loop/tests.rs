@@ -193,6 +193,35 @@ fn edges_are_those_of_a_naive_one() {
     assert!(deaths[1..].iter().all(|n| *n > deaths[0]), "{deaths:?}");
 }
 
+/// A drive that was replaced dies when its place's next time has come, in whatever order the times are given; one that is dead by then does not
+/// die again. In an array of arrays all drives of a member die at its time, also one that was replaced before.
+#[test]
+fn what_was_replaced_dies_again() {
+    let died = |text: &str, layers: usize| {
+        let chosen = crate::parse(text).unwrap();
+        let members: Vec<Member> = (0..layers).map(|_| drive("cmr")).collect();
+        let sizes: Vec<Blocks> =
+            members.iter().filter_map(|m| Some(m.drive()?.layer().host_blocks())).collect();
+        let array = chosen.build(&crate::ArrayContext::new(&sizes)).unwrap().array;
+        let spares = (0..chosen.spares).map(|_| drive("cmr")).collect();
+        let mut all = EventLoop::new(array, members, spares, chosen.schedule, false);
+        let mut told = Told::default();
+        let Ok(()) = all.advance(SimTime::from_ms(100_000), &mut told);
+        told.0.retain(|line| line.starts_with("died") || line.starts_with("replaced"));
+        told.0.iter().map(|line| line.replace("MemberId", "")).collect::<Vec<_>>().join(", ")
+    };
+    let twice = "died (1), replaced (1), died (1), replaced (1)";
+    for times in ["1@10s+1@30s", "1@30s+1@10s"] {
+        assert_eq!(died(&format!("mirror,disks=2,fail={times},replace=1s,spares=9"), 2), twice);
+        assert_eq!(died(&format!("mirror,disks=2,fail={times}"), 2), "died (1)");
+    }
+    assert_eq!(died("mirror,disks=2,fail=1@10s+1@11s+1@11500ms+1@30s,replace=2s,spares=2", 2), twice);
+    assert_eq!(
+        died("striped,disks=2,fail=0.1@10s+0@30s,replace=1s,spares=1 / mirror", 4),
+        "died (1), replaced (1), died (0), died (1)"
+    );
+}
+
 /// A server stops while a read waits for a write of its page to the SSD: the read, which has to take its stripes first, is answered.
 #[test]
 fn what_waits_for_stripes_is_done_before_a_server_stops() {

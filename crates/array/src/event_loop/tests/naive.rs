@@ -179,6 +179,11 @@ impl World {
                 let Some(mut spare) = self.spares.pop() else { return };
                 spare.drive_mut().into_iter().for_each(|d| d.set_member(member));
                 self.members[member.at()] = Slot { member: spare, dead: false, dies_at: None };
+                let later: Vec<_> =
+                    self.schedule.fails.iter().filter(|(m, at)| *m == member && *at > now).collect();
+                if let Some(at) = later.iter().map(|fail| fail.1).min() {
+                    self.dies(member, at);
+                }
                 self.told.push(format!("replaced {member:?}"));
                 self.planned(|array, plan| array.replaced(member, plan));
             }
