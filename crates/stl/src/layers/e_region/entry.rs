@@ -38,7 +38,8 @@ pub static ENTRY: LayerEntry = LayerEntry {
     page: PAGE,
     idle: "it refreshes regions in position order, a step at a time, from 10 ms after the last request on (another time with `idle=TIME`) until the ring holds nothing",
     params: &[
-        Param::new("cache", Kind::Share(0.0, 0.9), "3%").doc("share of the medium that is the E-region"),
+        Param::new("cache", Kind::Share(0.0, 0.9), "3%")
+            .doc("share of the medium that is the E-region; at most 2 TiB"),
         Param::new("band", Kind::Band, "").doc(BAND_OF_TRACKS),
         Param::new("step", Kind::Size, "")
             .doc("what the cursor brings home at once; default: a quarter of a region"),
