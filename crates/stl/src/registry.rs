@@ -199,6 +199,18 @@ mod tests {
         }
     }
 
+    /// Smaller zones are tried where they may help, and not down to 3000 million of the smallest.
+    #[test]
+    fn a_host_aware_drive_that_cannot_be_is_refused_soon() {
+        let drive = smrlab_disk::model::load("seagate-exos-x24", |_| Err(String::new())).unwrap();
+        let e = build("host-aware,log=30TB", &BuildContext::new(Arc::new(drive)))
+            .map(drop)
+            .unwrap_err()
+            .to_string();
+        let bands = e.split_once("leaves no native band of ").unwrap().1.split_once(':').unwrap().0;
+        assert!((1 << 16..1 << 18).contains(&bands.parse::<u64>().unwrap()), "{e}");
+    }
+
     #[test]
     fn unknown_names_and_keys_come_with_the_nearest() {
         let e = build("cmmr", &context()).unwrap_err().to_string();

@@ -9,7 +9,7 @@ use crate::layers::persistent_cache::{
     IDLE, LOG, MAP_LIMIT, MAP_TRIGGER, MEMORY, PACKET, PersistentCache, ROUND, before_zones,
 };
 use crate::{Capabilities, TranslationLayer};
-use smrlab_units::spec::{Kind, Param, Values};
+use smrlab_units::spec::{Kind, Param, SpecError, Values};
 use smrlab_units::{PreferredZones, ZoneKind, ZoneLimits};
 
 const PAGE: &str = "\
@@ -75,6 +75,9 @@ pub static ENTRY: LayerEntry = LayerEntry {
     ..LayerEntry::new(build)
 };
 
+/// Zones beyond which smaller ones are not tried.
+const MANY: u64 = 1 << 16;
+
 fn build(context: &BuildContext, values: &Values) -> BuildResult {
     let options = [LOG, PACKET, MAP_TRIGGER, MAP_LIMIT, ROUND, MEMORY, IDLE];
     let pairs: Vec<_> = options.iter().filter_map(|p| Some((p.name, values.text(p.name)?))).collect();
@@ -96,7 +99,9 @@ fn build(context: &BuildContext, values: &Values) -> BuildResult {
             loop {
                 match with(size) {
                     Ok(cache) => break (size, cache),
-                    Err(e) if size == PHYSICAL => return Err(e),
+                    // What an option does not accept it does not accept with smaller zones; where there are very many, more do not help.
+                    Err(e @ SpecError::BadValue { .. }) => return Err(e),
+                    Err(e) if size == PHYSICAL || drive.0 / size > MANY => return Err(e),
                     Err(_) => size /= 2,
                 }
             }
