@@ -27,6 +27,11 @@ def _left(device: Server) -> int | None:
     return number if (NODES / f"ublkc{number}").exists() else None
 
 
+def left(device: Server) -> str | None:
+    """The block device that a dead server left; who uses it waits for the next one."""
+    return None if (number := _left(device)) is None else f"/dev/ublkb{number}"
+
+
 def attach(device: Server) -> str:
     """Has the kernel make a block device of it; gives its path."""
     if not CONTROL.exists():

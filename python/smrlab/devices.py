@@ -213,8 +213,15 @@ class Device(Server):
         A store elsewhere is the user's: it is deleted only with `delete_own`, and nothing else in its directory is.
         """
         with self.alone():
+            left = self._left_mounts()
+            for at in left:
+                mounts.check_unused(at)
             if self.running():
                 self.stop(force=force, say=say)
+            elif held := attached.left(self):
+                raise InputError(f"{held} waits for the server that died: smrlab device start {self.name} first")
+            for at in left:
+                mounts.clear(at)
             store, kept = None, None
             # Of one that is damaged nobody knows where else its store is: that stays.
             with contextlib.suppress(InputError):
@@ -251,11 +258,14 @@ class Device(Server):
         file = Path(self.ask("mount", dir=str(at))["file"])
         return file, mounts.add_loop(file, self.config().get("block", 512))
 
+    def _left_mounts(self) -> list[Path]:
+        """Where a server of it that is gone left it mounted; it may have been started again meanwhile."""
+        return [at for at in dict.fromkeys(mounts.noted(self.path)) if not mounts.is_alive(at)]
+
     def mounted_at(self) -> Path:
         """The one directory where it is mounted; that of a server that died, too."""
         held = [Path(directory) for directory in self.ask("mounts")] if self.running() else []
-        # Also where it was started again meanwhile.
-        held += [at for at in mounts.noted(self.path) if at not in held and not mounts.is_alive(at)]
+        held += [at for at in self._left_mounts() if at not in held]
         if not held:
             raise InputError(f"{self.name} is not mounted: smrlab device mount {self.name} DIR")
         if len(held) > 1:

@@ -17,7 +17,7 @@ import pytest
 from nbdclient import FLUSH, READ, WRITE, Client
 from served import Make, can_loop, need, run
 
-from smrlab import devices, mounts
+from smrlab import attached, devices, mounts
 from smrlab.cli import kept
 from smrlab.devices import Device
 from smrlab.errors import InputError, MissingError
@@ -132,6 +132,46 @@ def test_what_a_killed_server_leaves_is_cleared(make: Make, tmp_path: Path) -> N
     device.stop()
     assert not mounts.is_mount(at)
     assert mounts.loops(at) == []
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_remove_takes_care_of_what_a_killed_server_left(make: Make, tmp_path: Path, again: bool) -> None:
+    """A file system that is still mounted keeps the device, whose blocks it needs; else mount and loop device go."""
+    can_loop()
+    device = make(layer="cmr")
+    at, files = tmp_path / "m", tmp_path / "fs"
+    at.mkdir()
+    files.mkdir()
+    _, loop = device.mount(at)
+    assert loop is not None
+    run("mkfs.ext4", "-q", loop)
+    run("mount", loop, files)
+    device.kill()
+    if again:
+        device.start()
+    refused = smrlab("device", "remove", "d", check=False)
+    assert refused.returncode == 2
+    assert f"{loop} is mounted at {files}: umount {files} first" in refused.stderr
+    assert device.running() == again
+    run("umount", files)
+    smrlab("device", "remove", "d")
+    assert not device.path.exists()
+    assert not mounts.is_mount(at)
+    assert mounts.loops(at) == []
+
+
+def test_remove_leaves_nobody_waiting_for_a_server(make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only a server can take over the block device of the kernel that a dead one left, and end what waits there."""
+    device = make(layer="cmr")
+    device.kill()
+    monkeypatch.setattr(attached, "NODES", tmp_path)
+    (tmp_path / "ublkc7").touch()
+    (device.path / "ublk").write_text("7\n")
+    with pytest.raises(InputError, match="/dev/ublkb7 waits for the server that died: smrlab device start d first"):
+        device.remove()
+    (tmp_path / "ublkc7").unlink()
+    device.remove()
+    assert not device.path.exists()
 
 
 def test_a_killed_server_starts_at_once(make: Make) -> None:
