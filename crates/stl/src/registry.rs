@@ -240,6 +240,8 @@ mod tests {
         assert!(e.contains("2^32"), "{e}");
         let e = refused("e-region,cache=7.1%").expect("4.4e9 of 62e9 blocks");
         assert!(e.contains("2^32 blocks: use less cache="), "{e}");
+        let e = refused("e-region,band=2blk").expect("31e9 regions");
+        assert!(e.contains("more than 2^28 regions of 2 blocks"), "{e}");
         for fits in ["e-region,cache=6.8%", "e-region,band=1TB", "rmw,band=2TB", "steady-log,band=2TB"] {
             assert_eq!(refused(fits), None, "{fits}");
         }

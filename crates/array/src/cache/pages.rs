@@ -80,26 +80,58 @@ pub(super) struct Page {
     pub stamp: u64,
 }
 
+/// Free places, the one that is free for the longest first: in runs, because an SSD has millions that were never used.
+#[derive(Clone, Debug)]
+struct Free {
+    runs: VecDeque<Range<u64>>,
+    len: u64,
+}
+
+impl Free {
+    /// All of these, which ascend.
+    fn of(runs: impl Iterator<Item = Range<u64>>) -> Self {
+        let runs: VecDeque<_> = runs.filter(|run| !run.is_empty()).collect();
+        Self { len: runs.iter().map(|run| run.end - run.start).sum(), runs }
+    }
+
+    fn take(&mut self) -> Option<u64> {
+        let first = self.runs.front_mut()?;
+        let slot = first.next();
+        if first.is_empty() {
+            self.runs.pop_front();
+        }
+        self.len -= 1;
+        slot
+    }
+
+    fn put(&mut self, slot: u64) {
+        match self.runs.back_mut() {
+            Some(last) if last.end == slot => last.end += 1,
+            _ => self.runs.push_back(slot..slot + 1),
+        }
+        self.len += 1;
+    }
+}
+
 /// The pages of one cache, and its places on the SSD.
 #[derive(Clone, Debug)]
 pub(super) struct Pages {
     pages: BTreeMap<u64, Page>,
     slots: Range<u64>,
-    /// Free places, the one that is free for the longest first.
-    free: VecDeque<u64>,
-    /// So many of the last of them became free lately: after a loss of power they hold what they held.
-    needed: usize,
+    free: Free,
+    /// So many of the last free ones became so lately: after a loss of power they hold what they held.
+    needed: u64,
 }
 
 impl Pages {
     /// None, in these places.
     pub(super) fn new(slots: Range<u64>) -> Self {
-        Self { pages: BTreeMap::new(), free: slots.clone().collect(), slots, needed: 0 }
+        Self { pages: BTreeMap::new(), free: Free::of(std::iter::once(slots.clone())), slots, needed: 0 }
     }
 
     /// Whether a page has a place, or can have one.
     pub(super) fn has_room(&self, page: u64) -> bool {
-        !self.free.is_empty() || self.get(page).is_some()
+        self.free.len > 0 || self.get(page).is_some()
     }
 
     /// Pages held.
@@ -128,7 +160,7 @@ impl Pages {
     pub(super) fn put(&mut self, page: u64, sectors: Mask, stamp: u64) -> Option<Page> {
         let found = match self.pages.entry(page) {
             Entry::Occupied(found) => found.into_mut(),
-            Entry::Vacant(new) => new.insert(Page { slot: self.free.pop_front()?, valid: 0, stamp }),
+            Entry::Vacant(new) => new.insert(Page { slot: self.free.take()?, valid: 0, stamp }),
         };
         found.valid |= sectors;
         found.stamp = stamp;
@@ -137,7 +169,7 @@ impl Pages {
 
     /// Whether the next place to be taken is one that is still needed after a loss of power.
     pub(super) fn next_is_needed(&self) -> bool {
-        self.needed == self.free.len() && self.needed > 0
+        self.needed == self.free.len && self.needed > 0
     }
 
     /// What was recorded so far, and what the disks hold, survives a loss of power.
@@ -154,8 +186,10 @@ impl Pages {
     /// they are.
     pub(super) fn restored(&mut self) {
         let taken: BTreeSet<u64> = self.pages.values().map(|p| p.slot).collect();
-        self.free = self.slots.clone().filter(|slot| !taken.contains(slot)).collect();
-        self.needed = self.free.len();
+        let begins = std::iter::once(self.slots.start).chain(taken.iter().map(|slot| slot + 1));
+        let ends = taken.iter().copied().chain(std::iter::once(self.slots.end));
+        self.free = Free::of(begins.zip(ends).map(|(begin, end)| begin..end));
+        self.needed = self.free.len;
     }
 
     /// Makes sectors invalid; `true`: the page is gone by that. One that is to `stay` keeps its place.
@@ -172,14 +206,14 @@ impl Pages {
     /// The page is gone.
     pub(super) fn remove(&mut self, page: u64) {
         if let Some(p) = self.pages.remove(&page) {
-            self.free.push_back(p.slot);
+            self.free.put(p.slot);
             self.needed += 1;
         }
     }
 
     /// Bytes of memory.
     pub(super) fn bytes(&self) -> u64 {
-        (self.pages.len() * 48 + self.free.len() * 8) as u64
+        (self.pages.len() * 48 + self.free.runs.len() * 16) as u64
     }
 }
 
@@ -212,6 +246,30 @@ mod tests {
             [Some(0), Some(2), None]
         );
         assert!(!again.next_is_needed(), "none is free");
+    }
+
+    /// Places are taken in the order in which they became free, never used ones first; ten million million take no memory.
+    #[test]
+    fn places_are_taken_in_the_order_in_which_they_became_free() {
+        let mut pages = Pages::new(5..10_000_000_000_000);
+        let put = |pages: &mut Pages, page| pages.put(page, 1, page).map(|p| p.slot);
+        assert_eq!([1, 2, 3, 4].map(|page| put(&mut pages, page)), [5, 6, 7, 8].map(Some));
+        assert_eq!(pages.bytes(), 4 * 48 + 16);
+        let mut small = Pages::new(0..4);
+        (0..4).for_each(|page| _ = put(&mut small, page));
+        [2, 3, 0].into_iter().for_each(|page| small.remove(page));
+        assert_eq!([10, 11, 12, 13].map(|page| put(&mut small, page)), [Some(2), Some(3), Some(0), None]);
+        assert!(small.has_room(10) && !small.has_room(14));
+        // Three are known after a restart: the places between, before and behind them are free.
+        let mut again = Pages::new(0..7);
+        [(1, 4), (2, 5), (3, 1)]
+            .into_iter()
+            .for_each(|(page, slot)| again.restore(page, Page { slot, valid: 1, stamp: 0 }));
+        again.restored();
+        assert_eq!(
+            [20, 21, 22, 23, 24].map(|page| put(&mut again, page)),
+            [Some(0), Some(2), Some(3), Some(6), None]
+        );
     }
 
     #[test]

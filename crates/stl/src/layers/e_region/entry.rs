@@ -58,6 +58,8 @@ pub static ENTRY: LayerEntry = LayerEntry {
 
 /// Regions fewer than this are halved where the user gave no size.
 const FEW: usize = 8;
+/// Most regions.
+const MANY: u64 = 1 << 28;
 
 fn build(context: &BuildContext, values: &Values) -> BuildResult {
     let refuse = |e: String| SpecError::Other(format!("{}: {e}", ENTRY.name));
@@ -69,6 +71,12 @@ fn build(context: &BuildContext, values: &Values) -> BuildResult {
         .unwrap_or_else(|| context.blocks_of(BandLength::Tracks(defaults.tracks.unwrap_or(4))));
     let asked = context.band_length(values, BandLength::Tracks).map(|b| context.blocks_of(b));
     let mut region = asked.unwrap_or(own).0.max(1);
+    // Each takes 12 bytes of memory.
+    if space.counted.0 / region > MANY {
+        return Err(refuse(format!(
+            "the drive has more than 2^28 regions of {region} blocks: use a larger band="
+        )));
+    }
     let mut places = lay(&space, region, share);
     while asked.is_none() && region > 8 && places.as_ref().is_none_or(|p| p.regions.len() <= FEW) {
         region /= 2;
