@@ -210,3 +210,16 @@ def test_modules_are_no_garbage() -> None:
     )
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert said.splitlines()[-1] == " True True"
+
+
+def test_a_table_is_printed_where_characters_are_few() -> None:
+    """The dash of an empty cell is not in ASCII, nor in what much of the west used before UTF-8."""
+    words = ["compare", "--trace", "synth:uniform,requests=10", "--drive", "he2014-example", "--arrivals", "closed"]
+    words += ["--layer", "cmr", "--layer", "rmw"]
+    few = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    ended = subprocess.run(
+        [sys.executable, "-m", "smrlab", *words], env=few, capture_output=True, text=True, check=False
+    )
+    assert ended.returncode == 0, ended.stderr
+    assert "Traceback" not in ended.stderr
+    assert "?" in ended.stdout
