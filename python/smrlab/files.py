@@ -38,11 +38,21 @@ def not_over(out: Path, *inputs: str | Path) -> None:
             raise InputError(f"{out} is what it is made from: name another file")
 
 
+def check_place(path: str | Path) -> None:
+    """Refuses what a file that is renamed into its place would take from the system: a device, a pipe, /dev/stdout."""
+    at = Path(path)
+    with suppress(OSError):
+        leads = str(at.readlink()) if at.is_symlink() else ""
+        if leads.startswith("/proc/") or (at.exists() and not at.is_file() and not at.is_dir()):
+            raise InputError(f"{path} is no regular file, and would be replaced by one: name another file")
+
+
 def write_whole(path: Path, data: bytes, *, folders: bool = True) -> None:
     """Writes under a temporary name of its own and renames at the end, so that a partial file never looks whole.
 
     Makes the folders that it needs, if asked to.
     """
+    check_place(path)
     temporary = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}.partial")
     try:
         if folders:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from . import _core
 from .errors import InputError
+from .files import check_place
 from .trace_info import TraceInfo
 from .work import Watch, attended
 
@@ -165,6 +166,7 @@ class Trace:
 
     def save(self, path: str | os.PathLike[str]) -> int:
         """Stores the transformed trace as Parquet; the number of requests."""
+        check_place(os.fspath(path))
         with by_labels(self.labels):
             return attended(lambda control: _core.trace_write(self._spec(), os.fspath(path), control))
 

@@ -11,11 +11,13 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from commands import Invoke
 
 import smrlab
 from smrlab.errors import InputError, MissingError
 from smrlab.files import write_whole
 from smrlab.outdir import filling
+from smrlab.trace import Trace
 
 
 def fill(wanted: Path, document: str) -> Path:
@@ -150,3 +152,28 @@ def test_free_space_is_asked_for_where_there_is_none(
     monkeypatch.setattr(Path, "unlink", refuse)
     with pytest.raises(MissingError, match=f"a: cannot be written: {os.strerror(number)}.*{said}$"):
         write_whole(tmp_path / "a", b"")
+
+
+@pytest.mark.parametrize("kind", ["pipe", "stdout"])
+def test_no_file_takes_the_place_of_a_device_or_a_pipe(smrlab: Invoke, tmp_path: Path, kind: str) -> None:
+    """A rename over /dev/stdout or /dev/full takes it from all programs, where root asks for it."""
+    at = tmp_path / "special"
+    os.mkfifo(at) if kind == "pipe" else at.symlink_to("/proc/self/fd/1")
+    synth = "synth:uniform,requests=10,span=1GB"
+    before = at.lstat()
+    ended = smrlab("trace", "convert", synth, "--out", at)
+    told = f"smrlab: {at} is no regular file, and would be replaced by one: name another file\n"
+    assert (ended.status, ended.err) == (2, told)
+    with pytest.raises(InputError, match="no regular file"):
+        Trace.open(synth).save(at)
+    with pytest.raises(InputError, match="no regular file"):
+        write_whole(at, b"a figure")
+    assert at.lstat() == before
+    assert list(tmp_path.iterdir()) == [at]
+
+
+def test_a_link_to_a_file_is_written(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    (tmp_path / "link").symlink_to("file")
+    write_whole(tmp_path / "link", b"all of it")
+    assert (tmp_path / "link").read_bytes() == b"all of it"

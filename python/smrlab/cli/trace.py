@@ -11,6 +11,7 @@ import typer
 from typer.core import TyperCommand
 
 from ..errors import InputError
+from ..files import check_place
 from ..text import counted
 from ..trace_info import COLUMNS
 from . import complete, console
@@ -105,6 +106,7 @@ def _write(spec: dict[str, Any], out: Path) -> None:
     from .. import _core
     from ..work import attended
 
+    check_place(out)
     for source in spec["trace"]:
         if _is_source(source, out):
             raise InputError(f"{out} is the trace itself, or one of the files of {source}: choose another --out")
