@@ -6,6 +6,7 @@ import io
 import json
 import pickle
 import shutil
+import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator
@@ -83,6 +84,25 @@ def test_a_run_is_claimed_by_one_at_a_time(store: Store) -> None:
         store.write("claims/a.json", json.dumps({"owner": "other", "host": "elsewhere", "at": at}).encode())
         with claims.claimed(store, "a", "me") as mine:
             assert mine == free
+
+
+def test_a_claim_is_gone_though_it_was_being_renewed(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The renewal is at work as the run ends, and writes after that."""
+    begun, go, written, write = threading.Event(), threading.Event(), threading.Event(), store.write
+
+    def slowly(name: str, data: bytes) -> None:
+        begun.set()
+        go.wait(10)
+        write(name, data)
+        written.set()
+
+    monkeypatch.setattr(claims, "RENEWED_S", 0.001)
+    with claims.claimed(store, "a", "me"):
+        monkeypatch.setattr(store, "write", slowly)
+        assert begun.wait(10)
+        threading.Timer(0.2, go.set).start()
+    assert written.wait(10)
+    assert store.times("claims") == {}
 
 
 def test_times_are_those_of_the_files_below(store: Store) -> None:

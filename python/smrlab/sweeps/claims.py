@@ -56,9 +56,12 @@ def claimed(store: Store, address: str, owner: str) -> Iterator[bool]:
             with suppress(Exception):
                 store.write(name, text())
 
-    threading.Thread(target=renew, daemon=True).start()
+    renewer = threading.Thread(target=renew, daemon=True)
+    renewer.start()
     try:
         yield True
     finally:
         ended.set()
+        # One that is written later would stay.
+        renewer.join()
         store.remove(name)
