@@ -213,6 +213,18 @@ fn a_try_that_is_taken_brings_the_others() {
     assert_eq!(rig.counts()[0], 1);
 }
 
+/// So they do where the host writes those pages anew while they are tried: they stay dirty, and the array has taken what they held.
+#[test]
+fn a_try_of_pages_that_are_written_anew_brings_the_others() {
+    let mut rig = Rig::full();
+    let (_, flushed) = rig.ask(HostOp::Flush, 0);
+    let (ticket, _) = rig.begin(Work::Job(flushed.jobs[0]));
+    rig.picky.store(false, Ordering::Relaxed);
+    assert_eq!((rig.write(2), rig.write(3)), (vec![], vec![]));
+    let over = rig.complete(ticket);
+    assert_eq!((&over.gone[..], over.jobs.iter().map(|job| job.of).collect()), (&[][..], vec![0, 2]));
+}
+
 /// A flush has one group tried again; a drive that was replaced, or a rebuild that is over, all of them.
 #[test]
 fn what_is_refused_is_tried_again_when_something_has_changed() {

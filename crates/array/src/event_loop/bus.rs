@@ -179,6 +179,10 @@ mod tests {
             [alone[0], alone[0] + 19_200]
         );
         assert_eq!(acks(drive, "spanning,disks=2,bus=3.4133333333", "fcfs", &both[..1]), [alone[0]]);
+        // The last two blocks of 130 pass in the time of two.
+        let odd = [(Read, 0, 0, 130)];
+        let end = acks(drive, OWN, "fcfs", &odd);
+        assert_eq!(acks(drive, "spanning,disks=2,bus=3.4133333333", "fcfs", &odd), end);
         // Each with a bus of its own: neither waits for the other.
         let each = acks(drive, "spanning,disks=2 / spanning,disks=1,bus=3.4133333333", "fcfs", &both);
         assert_eq!(each, [alone[0], alone[0]]);

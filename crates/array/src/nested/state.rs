@@ -96,6 +96,7 @@ mod tests {
         let (mut all, mut own) = (Records::default(), Records::default());
         own.push(7, [1, 2, 3, 4]);
         own.push(0, []);
+        own.push(9, 0..200);
         all.push(7, [9]);
         own.iter().for_each(|record| put(1, record, &mut all));
         all.add(&Event::Lost(0));

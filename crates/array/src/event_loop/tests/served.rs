@@ -1,7 +1,8 @@
 //! What a served array asks of the loop, on real layouts: steps of its drives, winding up, restarts.
 
 use super::*;
-use crate::{ArrayContext, Health, Records, Stop, parse};
+use crate::{ArrayContext, ArrayState, Health, Records, Stop, parse};
+use smrlab_drive::SavedState;
 
 const CLEANS: &str = "disk-cache,cache=10%,idle=5ms";
 
@@ -336,9 +337,35 @@ fn a_drive_that_cannot_do_its_requests_is_thrown_out() {
     }
 }
 
-/// Notes which drives wrote.
+/// Of a state the drives come first: the array sees which of their zones are written, and resets those that it writes anew.
+#[test]
+fn a_state_is_given_to_drives_first() {
+    let fresh = || {
+        let member = drive("zoned,zone=32KiB,conventional=0%");
+        let layer = member.drive().unwrap().layer();
+        let (sizes, zones) = ([layer.host_blocks()], [smrlab_stl::zones_of(layer)]);
+        let array = parse("zone-log").unwrap().build(&ArrayContext::new(&sizes).zoned(&zones)).unwrap().array;
+        EventLoop::new(array, vec![member], Vec::new(), Schedule::default(), false)
+    };
+    let write_all = |all: &mut EventLoop, told: &mut Told| {
+        for at in 0..all.array().host_blocks().0 / 64 {
+            let r = HostRequest::new(HostOp::Write, Lba(64 * at), Blocks(64));
+            let Ok(()) = all.submit(all.now(), &r, told);
+            let Ok(()) = all.finish(told);
+        }
+        std::iter::from_fn(|| all.next_done()).for_each(|done| assert_eq!(done.refusal, None));
+    };
+    let (mut all, mut told) = (fresh(), Told::default());
+    write_all(&mut all, &mut told);
+    let state = ArrayState::take(&mut all, SavedState::default(), &SavedState::default());
+    let mut again = fresh();
+    let Ok(()) = state.give(&mut again, &mut told);
+    (0..2).for_each(|_| write_all(&mut again, &mut told));
+}
+
+/// Notes which drives wrote, and when something was recorded.
 #[derive(Default)]
-struct Wrote(Vec<MemberId>);
+struct Wrote(Vec<MemberId>, Vec<usize>);
 
 impl Observer for Wrote {
     type Error = Infallible;
@@ -349,25 +376,51 @@ impl Observer for Wrote {
     }
 }
 
-impl ArrayObserver for Wrote {}
+impl ArrayObserver for Wrote {
+    fn planned(&mut self, _: SimTime, plan: &MemberPlan) {
+        if !plan.records().is_empty() {
+            self.1.push(self.0.len());
+        }
+    }
+}
+
+/// Two drives of a mirror whose buffers have taken three writes.
+fn buffered(wrote: &mut Wrote) -> EventLoop {
+    let member = || of("tiny,write_cache=on,cache_size=1024blk,segments=4", "cmr", "sptf,depth=8");
+    let members = vec![member(), member()];
+    let sizes = [0, 1].map(|n: usize| members[n].drive().unwrap().layer().host_blocks());
+    let array = parse("mirror,disks=2").unwrap().build(&ArrayContext::new(&sizes)).unwrap().array;
+    let mut all = EventLoop::new(array, members, Vec::new(), Schedule::default(), false);
+    for id in 0..3 {
+        let r = HostRequest::new(HostOp::Write, Lba(90 * id), Blocks(4)).numbered(id);
+        let Ok(()) = all.submit(all.now(), &r, wrote);
+    }
+    while all.in_flight() > 0 {
+        let Ok(_) = all.step(None, wrote);
+    }
+    all
+}
+
+/// Where records wait, what buffers took before one of them is written when that is told: here that a drive died.
+#[test]
+fn what_waits_in_buffers_is_written_before_it_is_recorded() {
+    for (waits, behind) in [(false, false), (true, true)] {
+        let mut wrote = Wrote::default();
+        let mut all = buffered(&mut wrote);
+        all = if waits { all.records_wait() } else { all };
+        let before = wrote.0.len();
+        let Ok(()) = all.fail(all.now(), MemberId(1), &mut wrote);
+        assert_eq!(wrote.1.last().map(|recorded| *recorded > before), Some(behind), "{:?}", wrote.1);
+        assert!(!all.members_wait() || !waits);
+    }
+}
 
 /// What a drive's buffer took goes with the drive where it dies; the others write theirs.
 #[test]
 fn a_dead_drive_writes_nothing_back() {
     for dead in [None, Some(0), Some(1)] {
-        let buffered = "tiny,write_cache=on,cache_size=1024blk,segments=4";
-        let members = vec![of(buffered, "cmr", "sptf,depth=8"), of(buffered, "cmr", "sptf,depth=8")];
-        let sizes = [0, 1].map(|n: usize| members[n].drive().unwrap().layer().host_blocks());
-        let array = parse("mirror,disks=2").unwrap().build(&ArrayContext::new(&sizes)).unwrap().array;
-        let mut all = EventLoop::new(array, members, Vec::new(), Schedule::default(), false);
         let mut wrote = Wrote::default();
-        for id in 0..3 {
-            let r = HostRequest::new(HostOp::Write, Lba(90 * id), Blocks(4)).numbered(id);
-            let Ok(()) = all.submit(all.now(), &r, &mut wrote);
-        }
-        while all.in_flight() > 0 {
-            let Ok(_) = all.step(None, &mut wrote);
-        }
+        let mut all = buffered(&mut wrote);
         wrote.0.clear();
         if let Some(member) = dead {
             let Ok(()) = all.fail(all.now(), MemberId(member), &mut wrote);
