@@ -107,7 +107,7 @@ fn alike(zones: &[Zone]) -> &[Zone] {
     &zones[..zones.iter().take_while(|zone| zone.blocks == size).count()]
 }
 
-/// Chunks of an array, those of parity and what is kept back included: more than the host sees by far more than the words for no chunk.
+/// Most chunks of an array, parity and what is kept back included. The host sees fewer: a cell's four words for no chunk of the host's fit, too.
 const MOST_CHUNKS: u128 = 1 << 40;
 
 /// Blocks that drives with zones write at a time.
