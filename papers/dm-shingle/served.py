@@ -15,6 +15,7 @@ import shutil
 import statistics
 import sys
 import tempfile
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -109,9 +110,12 @@ def _cost(spec: Doc, names: list[str], control: _core.Control) -> dict[str, floa
     jobs = 1 if spec["rw"].startswith("rand") else spec["bands"]
     depth = max(1, DEPTH // jobs)
     # A thread for each request under way: to start more, each with a buffer, costs more than the requests do.
-    servers = {name: Server(name, spec["drive"], depth, size=SIZE + (64 << 20)) for name in names}
+    servers: dict[str, Server] = {}
     cpu: dict[str, list[float]] = {name: [] for name in names}
-    try:
+    with ExitStack() as running:
+        for name in names:
+            servers[name] = Server(name, spec["drive"], depth, size=SIZE + (64 << 20))
+            running.callback(servers[name].stop)
         each = SIZE // jobs // spec["block"] * spec["block"]
         how = [f"--bs={spec['block']}", f"--iodepth={depth}", f"--size={each}", "--thread",
                f"--numjobs={jobs}", f"--offset_increment={each}", "--group_reporting"]  # fmt: skip
@@ -123,9 +127,6 @@ def _cost(spec: Doc, names: list[str], control: _core.Control) -> dict[str, floa
                 _go_on(control)
                 found = servers[name].fio(CORE, spec["rw"], *how, RUN % (1e3 * spec["seconds"]), "--time_based")
                 cpu[name].append(found.cpu_us)
-    finally:
-        for server in servers.values():
-            server.stop()
     bare = cpu["bare"]
     more = {name: statistics.median(a - b for a, b in zip(cpu[name], bare, strict=True)) for name in names}
     return more | {"bare": statistics.median(bare)}

@@ -8,6 +8,7 @@ import importlib.util
 import shutil
 import socket
 import sys
+import tempfile
 import threading
 import time
 from dataclasses import replace
@@ -115,7 +116,7 @@ def test_a_server_that_is_measured_listens_before_it_is_asked(tmp_path: Path, mo
         server.stop()
 
 
-def test_an_interrupted_measurement_ends_at_once_and_leaves_no_server() -> None:
+def test_an_interrupted_measurement_ends_at_once_and_leaves_no_server(monkeypatch: pytest.MonkeyPatch) -> None:
     for program in ("nbdkit", "fio", "taskset"):
         if shutil.which(program) is None:
             pytest.skip(f"missing: {program}")
@@ -123,8 +124,14 @@ def test_an_interrupted_measurement_ends_at_once_and_leaves_no_server() -> None:
     control = _core.Control()
     job = {"drive": "tiny", "rw": "write", "block": 4096, "bands": 1, "requests": 1 << 40, "ks": [1], "rounds": 1 << 20,
            "seconds": 0.01}  # fmt: skip
-    memory = Path("/dev/shm")
-    before = set(memory.glob("df-*"))
+    made: list[Path] = []
+
+    def directory(*args: object, **named: object) -> str:
+        made.append(Path(mkdtemp(*args, **named)))  # type: ignore[call-overload]
+        return str(made[-1])
+
+    mkdtemp = tempfile.mkdtemp
+    monkeypatch.setattr(tempfile, "mkdtemp", directory)
     threading.Timer(0.5, control.cancel).start()
     began = time.monotonic()
     with pytest.raises(Interrupted):
@@ -132,7 +139,8 @@ def test_an_interrupted_measurement_ends_at_once_and_leaves_no_server() -> None:
     assert time.monotonic() - began < 20
     with pytest.raises(Interrupted):
         served.job(job | {"requests": 100}, control)
-    assert set(memory.glob("df-*")) <= before
+    assert {path.parent for path in made} >= {Path("/dev/shm")}
+    assert [path for path in made if path.exists()] == []
 
 
 @pytest.mark.xdist_group("cassuto2010")
