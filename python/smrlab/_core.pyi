@@ -81,6 +81,9 @@ def run(
 def fit(drive: str, trace: str, reference: str) -> tuple[str, str]:
     """A drive file fitted to the first half of a measured trace, and what was fitted."""
 
+def own_layer(drive: str) -> str:
+    """The layer of a drive itself, which its file describes; `cmr` of one without."""
+
 def validate(drive: str, trace: str, layer: str | None, reference: str) -> tuple[str, list[tuple[bool, int, int]]]:
     """A measured trace replayed on a drive: the document, and for each request whether it reads, what it took (ns) and
     what the model took.

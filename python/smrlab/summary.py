@@ -19,6 +19,8 @@ COLUMNS = (
     "cleaning.first_s",
     "cleaning.clean_again_s",
     "cleaning_share",
+    "array.rebuild_ms",
+    "array.disks_dead",
     "write_amplification",
     "war.per_write",
     "write_overloading",
@@ -46,6 +48,9 @@ DETAILS = (
     "cleaning.max_s",
     "cleaning_share",
     "cleaning.clean_again_s",
+    "array.deaths",
+    "array.rebuild_ms",
+    "array.disks_dead",
     "write_amplification",
     "war.per_update",
     "war.per_write",
@@ -56,6 +61,9 @@ DETAILS = (
     "space.efficiency",
     "space.map_bytes_peak",
 )
+
+# What an array counts of drives that die: left out where none did.
+OF_DEATHS = {"deaths", "rebuild_ms", "disks_dead"}
 
 # Kinds of requests, which a result counts under `host`.
 REQUESTS = ("reads", "writes", "flushes", "discards", "zone_commands")
@@ -68,6 +76,8 @@ def derived(source: Mapping[str, Any]) -> dict[str, Any]:
     doc["requests"] = sum(host.get(k, 0) for k in REQUESTS)
     if cleaning is not None and busy:
         doc["cleaning_share"] = _drives_cleaning(doc, cleaning) / busy
+    if "array" in doc:
+        doc["array"] = {k: v for k, v in doc["array"].items() if v or k not in OF_DEATHS}
     if _full_at_start(doc):
         doc["caches_full_at_start"] = True
     return doc

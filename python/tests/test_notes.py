@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from commands import Invoke
 
 from smrlab.cli import finish, run
 from smrlab.errors import InputError
@@ -75,20 +76,31 @@ def test_a_trace_where_a_specification_belongs_is_told_its_option(tmp_path: Path
 
 
 @pytest.mark.parametrize(
-    ("load", "more", "said"),
+    ("load", "more", "can", "said"),
     [
-        (1.0, {}, ""),
-        (1.1, {}, "--scale-time 1.6"),
-        (1.1, {"overload": {"suggested_scale_time": 3}}, "--scale-time 3"),
-        (0.5, {"overload": {"suggested_scale_time": 2.5}}, "--scale-time 2.5"),
+        (1.0, {}, "", ""),
+        (1.1, {}, "cannot", "--scale-time 1.6"),
+        (1.1, {"overload": {"suggested_scale_time": 3}}, "cannot", "--scale-time 3"),
+        (0.97, {"overload": {"suggested_scale_time": 2.5}}, "can hardly", "--scale-time 2.5"),
     ],
 )
 def test_a_drive_that_cannot_keep_up_gets_a_remedy(
-    capsys: pytest.CaptureFixture[str], load: float, more: dict[str, Any], said: str
+    capsys: pytest.CaptureFixture[str], load: float, more: dict[str, Any], can: str, said: str
 ) -> None:
     finish.warn_overload([("a", {"offered_load": load, **more})])
     err = " ".join(capsys.readouterr().err.split())
-    assert (said in err and "cannot keep up" in err) if said else not err
+    assert (said in err and f"These {can} keep up" in err) if said else not err
+
+
+def test_a_drive_managed_drive_without_its_layer_is_said_so(smrlab: Invoke) -> None:
+    trace = ("--trace", "synth:uniform,requests=3")
+    managed = "seagate-st5000as0011,capacity=60GB"
+    said = smrlab("run", *trace, "--drive", managed).err
+    assert "runs as a conventional one (cmr)" in said
+    assert "--layer persistent-cache." in said
+    for given in (("--layer", "cmr"), ("--stack", "cmr"), ("--layer", "persistent-cache")):
+        assert "conventional one" not in smrlab("run", *trace, "--drive", managed, *given).err
+    assert "conventional one" not in smrlab("run", *trace, "--drive", "tiny").err
 
 
 def test_an_array_that_falls_behind_with_idle_drives_gets_a_remedy(capsys: pytest.CaptureFixture[str]) -> None:

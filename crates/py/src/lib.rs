@@ -198,6 +198,12 @@ mod _core {
         or_raise(py, py.detach(|| traces::characterise(&Spec::from_json(spec)?, &control.0)))
     }
 
+    /// The layer of a drive itself, which its file describes; `cmr` of one without.
+    #[pyfunction]
+    fn own_layer(py: Python<'_>, drive: &str) -> PyResult<&'static str> {
+        or_raise(py, smrlab_sim::validate::own_layer(drive))
+    }
+
     /// A measured trace replayed on a drive: the document, and for each request whether it reads, what it took (ns) and what
     /// the model took.
     #[pyfunction]

@@ -189,7 +189,7 @@ pub const KEYS: &[Key] = &[
     key("array.degraded_rows", "degraded rows", "rows", "rows written while a drive was dead or not rebuilt"),
     key("array.rebuilds", "rebuilds", "", "replaced drives that were rebuilt"),
     key("array.rebuild_ms", "rebuild time", "ms", "time from replacement to the last rebuilt unit, of all rebuilds"),
-    key("array.deaths", "deaths", "", "drives that died or were thrown out"),
+    key("array.deaths", "drives that died", "", "drives that died or were thrown out"),
     key("array.disks_dead", "dead drives at the end", "", "drives that are dead or not wholly rebuilt at the end"),
     key("array.dead", "which are dead", "", "numbers of the drives that are dead at the end"),
     key("array.rebuilt_blocks", "rebuilt", "blocks of 512 B", "blocks written to replaced drives by rebuilding"),

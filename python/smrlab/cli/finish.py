@@ -186,6 +186,16 @@ def tell_conventional(runs: list[tuple[str, dict[str, Any]]]) -> None:
         )
 
 
+def tell_own_layer(run: Result) -> None:
+    """Says that a drive whose file describes a layer ran without it, where none was named."""
+    drive = str(text.dig(run.doc, "spec.drive"))
+    if text.dig(run.doc, "spec.layer") == "cmr" and (own := _core.own_layer(drive)) != "cmr":
+        console.note(
+            f"{drive} is a drive-managed shingled drive, but without --layer it runs as a conventional one (cmr). With "
+            f"the layer that its file describes: --layer {own}."
+        )
+
+
 def tell_bare_bands(layers: Iterable[str]) -> None:
     """Asks for a unit where the size of a band has none: it means tracks in one layer and blocks in another."""
     found = {layer: re.search(r",band=([\d_.eE+]+[kKmMgG]?)(?=,|$)", layer) for layer in layers}
@@ -216,8 +226,9 @@ def warn_overload(runs: list[tuple[str, dict[str, Any]]]) -> None:
     loads = ", ".join(f"{name} ({text.number(load)} times its capacity)" for name, load in late)
     scale = max(text.dig(doc, "overload.suggested_scale_time") or 0 for _, doc in runs)
     scale = scale or math.ceil(max(load for _, load in late) * 14) / 10
+    can = "cannot" if any(load > 1 for _, load in late) else "can hardly"
     console.note(
-        f"These cannot keep up with the arrivals of the trace: {loads}.\n"
+        f"These {can} keep up with the arrivals of the trace: {loads}.\n"
         f"Their response times grow with its length. To compare at a load that all sustain: --scale-time {scale:g}, "
         "or --arrivals closed."
     )

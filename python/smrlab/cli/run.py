@@ -70,6 +70,8 @@ def run(
         from . import finish
 
         finish.show_run(result)
+        if "layer" not in spec and "stack" not in spec:
+            finish.tell_own_layer(result)
     console.report(out, quiet=as_json, svg=svg)
 
 
