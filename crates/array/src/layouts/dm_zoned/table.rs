@@ -161,7 +161,7 @@ impl Table {
             let written = zone.pointer.map_or(self.shape.size, |at| at.0 - zone.start.0);
             self.point(i, if self.shape.is_sequential(i) { written } else { 0 });
             if matches!(zone.condition, ZoneCondition::ReadOnly | ZoneCondition::Offline) {
-                self.free_sequential.remove(&i);
+                self.free_of(i).remove(&i);
             }
         }
     }
@@ -366,6 +366,38 @@ impl Table {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use smrlab_units::{Blocks, ZoneKind};
+
+    /// Of six random zones and twenty sequential ones one each is offline and one read-only: none of the four is ever taken.
+    #[test]
+    fn a_zone_that_failed_is_taken_by_nobody() {
+        let shape = Shape::new(64, (16, 36), 2);
+        let (random, sequential) = (shape.random(), shape.sequential());
+        assert_eq!((random.len(), sequential.len()), (6, 20));
+        let offline = [random.start + 3, sequential.start + 5];
+        let read_only = [random.start + 5, sequential.start + 11];
+        let zone = |i: u32| {
+            let start = shape.at(i, 0);
+            let kind = match shape.is_sequential(i) {
+                true => ZoneKind::SequentialRequired,
+                false => ZoneKind::Conventional,
+            };
+            let condition = match i {
+                _ if offline.contains(&i) => ZoneCondition::Offline,
+                _ if read_only.contains(&i) => ZoneCondition::ReadOnly,
+                _ => ZoneCondition::Empty,
+            };
+            let pointer = (condition == ZoneCondition::Empty).then_some(start);
+            Zone { start, blocks: Blocks(64), kind, condition, pointer, non_sequential: false }
+        };
+        let mut table = Table::new(shape);
+        table.reported(&(0..36).map(zone).collect::<Vec<_>>());
+        let of_random: Vec<u32> = std::iter::from_fn(|| table.take_random()).collect();
+        let of_sequential: Vec<u32> = std::iter::from_fn(|| table.take_sequential()).collect();
+        assert_eq!((of_random.len(), of_sequential.len()), (4, 18));
+        let taken = |zone: &u32| of_random.contains(zone) || of_sequential.contains(zone);
+        assert!(!offline.iter().chain(&read_only).any(taken));
+    }
 
     /// Two zones that were freed hold what a loss of power would bring back: the first of them that is written again needs a fence, which does for both.
     #[test]
