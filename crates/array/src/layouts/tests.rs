@@ -493,3 +493,38 @@ fn blocks_are_written_for_what_they_are_for() {
         }
     }
 }
+
+/// Two drives cannot have three copies.
+#[test]
+fn more_copies_than_drives_are_refused() {
+    let built = |text: &str| {
+        let context = ArrayContext::new(&[Blocks(480); 2]);
+        parse(text).unwrap().build(&context).map(drop).map_err(|e| e.to_string())
+    };
+    assert_eq!(built("mirror,disks=2,copies=2"), Ok(()));
+    let e = built("mirror,disks=2,copies=3").unwrap_err();
+    assert!(e.contains("copies=3 is not accepted: at most the 2 drives of disks="), "{e}");
+}
+
+/// Zones of 112 blocks hold four chunks of 24 and 16 blocks that no chunk fits: a zone is reset as a whole all the same, as drives ask for.
+#[test]
+fn a_zone_that_is_no_multiple_of_the_chunk_is_reset_as_a_whole() {
+    let zone = |at: u64| {
+        let (start, kind) = (Lba(at * 112), ZoneKind::SequentialRequired);
+        let condition = ZoneCondition::Empty;
+        Zone { start, blocks: Blocks(112), kind, condition, pointer: Some(start), non_sequential: false }
+    };
+    let zones = vec![(0..20).map(zone).collect::<Vec<_>>(); 3];
+    let context = ArrayContext::new(&[Blocks(20 * 112); 3]).zoned(&zones);
+    let text = "full-stripe,disks=3,chunk=24blk,batch=2";
+    let array = parse(text).unwrap().build(&context).unwrap().array;
+    let (tickets, open, asked) = Default::default();
+    let mut driven = Driven { array, tickets, open, asked };
+    for i in 0..100 {
+        driven.begin(host(HostOp::Write, i % 4 * 48, 48));
+        driven.settle();
+    }
+    let resets = driven.asked.iter().filter(|(_, r)| matches!(r.op, HostOp::Zone(_)));
+    let resets: Vec<_> = resets.map(|(_, r)| (r.lba.0 % 112, r.blocks.0)).collect();
+    assert!(resets.len() > 10 && resets.iter().all(|r| *r == (0, 112)), "{resets:?}");
+}

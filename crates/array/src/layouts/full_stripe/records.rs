@@ -54,7 +54,7 @@ mod tests {
     use crate::Records;
     use crate::entry::MOST_DISKS;
 
-    /// Also of a stripe on as many disks as there can be.
+    /// Also of a stripe on as many disks as there can be, and of the last chunk of the largest array.
     #[test]
     fn a_change_is_one_record_and_comes_back() {
         let holds =
@@ -66,6 +66,7 @@ mod tests {
             Event::Stripe(8, cells),
             Event::Stripe(8, wide),
             Event::Unmap(9),
+            Event::Unmap((1 << 40) - 5),
             Event::Used(10),
         ];
         let mut records = Records::default();

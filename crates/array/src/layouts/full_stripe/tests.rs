@@ -4,9 +4,11 @@ use super::records::Event;
 use super::shape::{LEFT, Shape};
 use super::table::{Cell, Holds, Opened, Stream, Table};
 use super::{FullStripe, FullStripeOptions, Stripes};
-use crate::{Array as _, Records};
-
+use crate::plan::Outcome;
+use crate::{Array as _, MemberPlan, Phase, Records, Ticket, Work};
+use smrlab_stl::{HostRequest, Refusal};
 use smrlab_units::rng::Rng;
+use smrlab_units::{Blocks, HostOp, Lba};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
@@ -241,4 +243,69 @@ fn what_makes_no_full_stripe_waits() {
     assert_eq!(ripe(&array, &dirty), [0..2, 2..4, 8..10]);
     array.hand = 5;
     assert_eq!(ripe(&array, &dirty), [0..2, 2..4, 19..20]);
+}
+
+/// What the disks are asked for when a request begins, and how it ends.
+fn start(array: &mut FullStripe, ticket: u32, op: HostOp, blocks: Range<u64>) -> MemberPlan {
+    let mut plan = MemberPlan::new(true);
+    let request = HostRequest::new(op, Lba(blocks.start), Blocks(blocks.end - blocks.start));
+    array.start(Ticket(ticket), &Work::Host(request), &mut plan);
+    plan
+}
+
+fn complete(array: &mut FullStripe, ticket: u32, lost: bool) -> MemberPlan {
+    let mut plan = MemberPlan::new(true);
+    array.complete(Phase { ticket: Ticket(ticket), lost, untaken: None, busy: false }, &mut plan);
+    plan
+}
+
+/// What is asked for, and of which work.
+fn asked(plan: &MemberPlan) -> Vec<(u32, HostOp)> {
+    plan.ops().iter().map(|op| (op.ticket.0, op.request.op)).collect()
+}
+
+/// A write of half a chunk reads the other half, and gets nothing, though no disk died: it is refused. The one that waited for its chunk has
+/// its turn then, and would wait for ever otherwise.
+#[test]
+fn who_waits_for_a_chunk_has_its_turn_when_the_other_is_refused() {
+    let options = FullStripeOptions { stripes: Stripes::Wait, batch: 1, depth: 1 };
+    let mut array = FullStripe::new(shape(4, 5, 14), options, 1, &[]);
+    assert_eq!(asked(&start(&mut array, 0, HostOp::Write, 0..2)).len(), 4);
+    assert_eq!(complete(&mut array, 0, false).outcomes(), [Outcome::Ended(Ticket(0))]);
+    assert_eq!(asked(&start(&mut array, 1, HostOp::Write, 0..1)), [(1, HostOp::Read)]);
+    assert_eq!(asked(&start(&mut array, 2, HostOp::Write, 1..2)), []);
+    let plan = complete(&mut array, 1, true);
+    assert_eq!(plan.outcomes(), [Outcome::Refused(Ticket(1), Refusal::Lost)]);
+    assert_eq!(asked(&plan), [(2, HostOp::Read)]);
+}
+
+/// Three disks, groups of four stripes of two chunks. Groups 0, 1 and 2 are filled, 0 is freed and filled once more in part, and then 2 is
+/// freed. The disks are told that what they hold of it is void before it is filled again, by who was there as by who begins with a checkpoint.
+#[test]
+fn what_a_group_held_is_void_before_it_is_filled_again_also_after_a_restart() {
+    let options = FullStripeOptions { stripes: Stripes::Pad, batch: 1, depth: 1 };
+    let made = || FullStripe::new(shape(3, 4, 14), options, 1, &[]);
+    let mut array = made();
+    let write = |array: &mut FullStripe, stripe: u64| {
+        let mut plan = start(array, 0, HostOp::Write, 4 * stripe..4 * stripe + 4);
+        let first: Vec<_> = plan.ops().iter().map(|op| (op.request.op, op.request.lba.0)).collect();
+        while !plan.ops().is_empty() {
+            plan = complete(array, 0, false);
+        }
+        first
+    };
+    (0..12).for_each(|stripe| _ = write(&mut array, stripe));
+    start(&mut array, 0, HostOp::Discard, 0..16);
+    let of = |lba: u64| [[(HostOp::Discard, lba); 3], [(HostOp::Write, lba); 3]].concat();
+    assert_eq!(write(&mut array, 12), of(0), "group 0 once more");
+    start(&mut array, 0, HostOp::Discard, 32..48);
+    let mut kept = Records::default();
+    array.checkpoint(&mut kept);
+    let mut again = made();
+    again.restore(&kept);
+    // Who was there fills group 0 up before.
+    (13..16).for_each(|stripe| assert_ne!(write(&mut array, stripe % 14)[0].0, HostOp::Discard));
+    for (array, who) in [(&mut array, "who was there"), (&mut again, "after a restart")] {
+        assert_eq!(write(array, 0), of(16), "{who}");
+    }
 }

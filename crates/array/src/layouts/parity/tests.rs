@@ -1,7 +1,9 @@
 //! What parity arrays do when disks die or the power fails while they work by themselves, phase by phase.
 
+use crate::plan::Outcome;
 use crate::{Array, ArrayContext, MemberId, MemberPlan, Phase, Stop, Ticket, Work, parse};
-use smrlab_units::{Blocks, HostOp};
+use smrlab_stl::{HostRequest, Refusal};
+use smrlab_units::{Blocks, HostOp, Lba};
 
 /// RAID-6 of five disks: data on disks 0 to 2, P on 3 and Q on 4 in every row. These disks are dead.
 fn raid6(dead: &[u32]) -> Box<dyn Array> {
@@ -87,4 +89,26 @@ fn a_row_in_doubt_is_read_again_when_a_disk_dies_meanwhile() {
     fail(&mut *array, 1);
     assert_eq!(go_on(&mut *array, false), reads([0, 2, 3]));
     assert_eq!(go_on(&mut *array, false), [(HostOp::Write, 4)]);
+}
+
+/// Disk 0 is rebuilt up to row 2 when disks 1 and 2 die, too: the first two rows can be read and written, the others cannot. What touches both
+/// kinds is refused, and asks no disk for what could be had.
+#[test]
+fn what_is_refused_asks_for_nothing() {
+    let mut array = raid6(&[0]);
+    replace(&mut *array, 0);
+    assert_eq!(begin(&mut *array), reads([1, 2, 3]));
+    assert_eq!(go_on(&mut *array, false), [(HostOp::Write, 0)]);
+    assert_eq!(go_on(&mut *array, false), []);
+    [1, 2].into_iter().for_each(|disk| fail(&mut *array, disk));
+    // A row holds 24 blocks of the host's.
+    for (op, first) in [(HostOp::Read, vec![0, 3, 4]), (HostOp::Write, vec![0, 3, 4])] {
+        let mut ask = |lba: u64, blocks: u64| {
+            let mut plan = MemberPlan::new(true);
+            array.start(Ticket(1), &Work::Host(HostRequest::new(op, Lba(lba), Blocks(blocks))), &mut plan);
+            (plan.ops().iter().map(|op| op.member.0).collect::<Vec<_>>(), plan.outcomes().to_vec())
+        };
+        assert_eq!(ask(24, 24), (first, vec![]), "{op:?}");
+        assert_eq!(ask(24, 48), (vec![], vec![Outcome::Refused(Ticket(1), Refusal::Lost)]), "{op:?}");
+    }
 }
