@@ -367,6 +367,8 @@ def test_a_page_says_what_it_is_of() -> None:
     assert [report.title([results.Result("x" * n, {})])[8:] for n in (90, 91)] == ["x" * 90, "x" * 89 + "…"]
     assert report.title([results.Result("x" * 45, {})] * 2) == "smrlab: 2 runs compared"
     assert report.subtitle(runs[0]) == 'trace a + b · drive d · scheduler {"depth": 2}'
+    array, single = (results.Result("a", {"spec": {"drive": "d", "array": a}}) for a in ("mirror,disks=2", "single"))
+    assert [report.subtitle(run) for run in (array, single)] == ["array mirror,disks=2 · drive d", "drive d"]
     assert report.footer(runs[0]) == "smrlab version 1 · seed 0"
     assert [report._short("y" * n) for n in (120, 121)] == ["y" * 120, "y" * 117 + "…"]
     page = report.render(runs)

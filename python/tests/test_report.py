@@ -136,6 +136,21 @@ def test_caches_that_were_full_at_the_start_are_said_to_be(browser: WebDriver, t
     assert ["at the start" in row for row in browser.execute_script(rows)] == [True, False]
 
 
+def test_what_became_of_drives_that_died_is_said(browser: WebDriver, tmp_path: Path) -> None:
+    trace = "synth:uniform,requests=200,interarrival=10ms,span=1MiB"
+    cells = (
+        "return [...document.querySelectorAll('#fig-summary tr')].map(r => [...r.cells].map(c => c.textContent))"
+    )
+    for name, more, dead in (("rebuilt", ",replace=100ms", None), ("dead", "", "1")):
+        run(trace, drive="tiny", array=f"raid5,disks=3,chunk=4KiB,fail=2@100ms{more}", out=tmp_path / name)
+        page = write_report(tmp_path / name, svg=False)
+        browser.get(page.as_uri())
+        heads, row = browser.execute_script(cells)
+        shown = dict(zip(heads, row, strict=True))
+        assert ("rebuild time" in shown, shown.get("dead drives at the end")) == (dead is None, dead)
+        assert "array raid5,chunk=4KiB,disks=3,fail=2@100ms" in page.read_text()
+
+
 def test_is_self_contained_and_names_cannot_break_out(browser: WebDriver, tmp_path: Path) -> None:
     write_single(tmp_path)
     doc = json.loads((tmp_path / "result.json").read_text())

@@ -90,9 +90,10 @@ def title(runs: Sequence[Result]) -> str:
 
 
 def subtitle(run: Result) -> str:
-    """Trace and drive, where the specification names them."""
+    """Trace, array and drive, where the specification names them; one drive is no array."""
     spec: dict[str, Any] = dict(run.doc.get("spec") or {})
-    parts = [f"{key} {_short(spec[key])}" for key in ("trace", "drive", "arrivals", "scheduler") if spec.get(key)]
+    shown = ("trace", "array", "drive", "arrivals", "scheduler")
+    parts = [f"{key} {_short(spec[key])}" for key in shown if spec.get(key) and spec[key] != "single"]
     return " · ".join(parts)
 
 
