@@ -138,9 +138,7 @@ def test_caches_that_were_full_at_the_start_are_said_to_be(browser: WebDriver, t
 
 def test_what_became_of_drives_that_died_is_said(browser: WebDriver, tmp_path: Path) -> None:
     trace = "synth:uniform,requests=200,interarrival=10ms,span=1MiB"
-    cells = (
-        "return [...document.querySelectorAll('#fig-summary tr')].map(r => [...r.cells].map(c => c.textContent))"
-    )
+    cells = "return [...document.querySelectorAll('#fig-summary tr')].map(r => [...r.cells].map(c => c.textContent))"
     for name, more, dead in (("rebuilt", ",replace=100ms", None), ("dead", "", "1")):
         run(trace, drive="tiny", array=f"raid5,disks=3,chunk=4KiB,fail=2@100ms{more}", out=tmp_path / name)
         page = write_report(tmp_path / name, svg=False)
