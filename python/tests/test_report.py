@@ -145,7 +145,7 @@ def test_what_became_of_drives_that_died_is_said(browser: WebDriver, tmp_path: P
         browser.get(page.as_uri())
         heads, row = browser.execute_script(cells)
         shown = dict(zip(heads, row, strict=True))
-        assert ("rebuild time" in shown, shown.get("dead drives at the end")) == (dead is None, dead)
+        assert ("rebuild time" in shown, shown.get("drives not whole at the end")) == (dead is None, dead)
         assert "array raid5,chunk=4KiB,disks=3,fail=2@100ms" in page.read_text()
 
 

@@ -95,17 +95,17 @@ def test_every_row_of_a_run_is_what_its_name_says() -> None:
 def test_a_run_tells_which_drives_died_and_how_long_their_rebuild_took() -> None:
     counts = {"deaths": 2, "rebuilds": 1, "rebuild_ms": 90_000, "disks_dead": 1, "degraded_rows": 7}
     rows = {label: value for _, label, value in summary.details({**DOC, "array": counts})}
-    assert rows == {**ALONE, "drives that died": "2", "rebuild time": "90 s", "dead drives at the end": "1"}
+    assert rows == {**ALONE, "drives that died": "2", "rebuild time": "90 s", "drives not whole at the end": "1"}
     lost = {"deaths": 1, "rebuilds": 0, "rebuild_ms": 0, "disks_dead": 1}
     rows = {label: value for _, label, value in summary.details({**DOC, "array": lost})}
-    assert rows == {**ALONE, "drives that died": "1", "dead drives at the end": "1"}
+    assert rows == {**ALONE, "drives that died": "1", "drives not whole at the end": "1"}
     whole = dict.fromkeys(lost, 0)
     assert {label: value for _, label, value in summary.details({**DOC, "array": whole})} == ALONE
     lines = summary.plainly([("a", {**DOC, "array": counts}), ("b", {**DOC, "array": whole})]).splitlines()
     heads, a, b = (cells(line) for line in lines if line.strip("- "))
     at = heads.index("rebuild time")
     assert (heads[at : at + 2], a[at : at + 2], b[at : at + 2]) == (
-        ["rebuild time", "dead drives at the end"], ["90 s", "1"], ["–", "–"],
+        ["rebuild time", "drives not whole at the end"], ["90 s", "1"], ["–", "–"],
     )  # fmt: skip
 
 

@@ -190,7 +190,7 @@ pub const KEYS: &[Key] = &[
     key("array.rebuilds", "rebuilds", "", "replaced drives that were rebuilt"),
     key("array.rebuild_ms", "rebuild time", "ms", "time from replacement to the last rebuilt unit, of all rebuilds"),
     key("array.deaths", "drives that died", "", "drives that died or were thrown out"),
-    key("array.disks_dead", "dead drives at the end", "", "drives that are dead or not wholly rebuilt at the end"),
+    key("array.disks_dead", "drives not whole at the end", "", "drives that are dead or not wholly rebuilt at the end"),
     key("array.dead", "which are dead", "", "numbers of the drives that are dead at the end"),
     key("array.rebuilt_blocks", "rebuilt", "blocks of 512 B", "blocks written to replaced drives by rebuilding"),
     key("array.refused", "refused", "requests", "requests that could not be served because their data were lost"),

@@ -180,7 +180,7 @@ const SUMMARY = [
   ["IOPS", "iops", num, 1], ["MB/s", "mb_per_s", num, 1], ["mean", "response_ms.mean", ms, -1], ["p50", "response_ms.p50", ms, -1],
   ["p99", "response_ms.p99", ms, -1], ["worst", "response_ms.max", ms, -1],
   ["time stalled", "stalls.share", percent, -1], ["first cleaning", "cleaning.first_s", seconds, 1], ["clean again", "cleaning.clean_again_s", seconds, -1],
-  ["rebuild time", "array.rebuild_ms", ms, -1], ["dead drives at the end", "array.disks_dead", num, -1],
+  ["rebuild time", "array.rebuild_ms", ms, -1], ["drives not whole at the end", "array.disks_dead", num, -1],
   ["write amplification", "write_amplification", num, -1], ["WAR per update", "war.per_update", num, -1], ["WAR per write", "war.per_write", num, -1],
   ["write overloading", "write_overloading", num, -1], ["offered load", "offered_load", num, -1], ["efficiency", "space.efficiency", percent, 1],
 ];
