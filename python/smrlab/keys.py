@@ -58,5 +58,7 @@ def written(path: str, value: Any) -> str:
             return text.share(value)
         case "bytes":
             return text.size(value)
+        case "blocks of 512 B":
+            return text.size(value * 512)
         case _:
             return text.number(value)

@@ -122,8 +122,15 @@ def comparison(runs: Sequence[tuple[str, Mapping[str, Any]]]) -> tuple[list[str]
 def details(source: Mapping[str, Any]) -> list[tuple[str, str, str]]:
     """Key, label and value of each figure that applies to one run."""
     doc = derived(source)
-    found = [(path, text.dig(doc, path)) for path in DETAILS]
+    found = [(path, text.dig(doc, path)) for path in (*DETAILS, *_of_array(doc))]
     return [(path, label(path), _shown(doc, path, value)) for path, value in found if value is not None]
+
+
+def _of_array(doc: Mapping[str, Any]) -> list[str]:
+    """Keys of what an array counted beside what every run has; what never happened is left out."""
+    counts = doc.get("array") or {}
+    paths = [path for path in keys.every() if path.startswith("array.") and path not in DETAILS]
+    return [path for path in paths if isinstance(value := counts.get(path[6:]), int | float) and value]
 
 
 def _shown(doc: Mapping[str, Any], path: str, value: Any) -> str:

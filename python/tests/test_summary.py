@@ -95,7 +95,8 @@ def test_every_row_of_a_run_is_what_its_name_says() -> None:
 def test_a_run_tells_which_drives_died_and_how_long_their_rebuild_took() -> None:
     counts = {"deaths": 2, "rebuilds": 1, "rebuild_ms": 90_000, "disks_dead": 1, "degraded_rows": 7}
     rows = {label: value for _, label, value in summary.details({**DOC, "array": counts})}
-    assert rows == {**ALONE, "drives that died": "2", "rebuild time": "90 s", "drives not whole at the end": "1"}
+    told = {"drives that died": "2", "rebuild time": "90 s", "drives not whole at the end": "1"}
+    assert rows == {**ALONE, **told, "degraded rows": "7", "rebuilds": "1"}
     lost = {"deaths": 1, "rebuilds": 0, "rebuild_ms": 0, "disks_dead": 1}
     rows = {label: value for _, label, value in summary.details({**DOC, "array": lost})}
     assert rows == {**ALONE, "drives that died": "1", "drives not whole at the end": "1"}
@@ -107,6 +108,13 @@ def test_a_run_tells_which_drives_died_and_how_long_their_rebuild_took() -> None
     assert (heads[at : at + 2], a[at : at + 2], b[at : at + 2]) == (
         ["rebuild time", "drives not whole at the end"], ["90 s", "1"], ["–", "–"],
     )  # fmt: skip
+
+
+def test_a_run_tells_what_its_array_counted() -> None:
+    """In the order of the reference; lists, and what never happened, are left out."""
+    counts = {"ssd_read_hits": 1234, "rebuilt_blocks": 4096, "rows_modified": 5, "logs_full": 0, "dead": [1]}
+    rows = [row[1:] for row in summary.details({**DOC, "array": counts})]
+    assert rows == [*ALONE.items(), ("rows modified", "5"), ("rebuilt", "2 MiB"), ("SSD read hits", "1,234")]
 
 
 def test_a_key_that_nobody_knows_is_its_own_title() -> None:
