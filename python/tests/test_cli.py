@@ -85,6 +85,17 @@ def test_a_spec_file_its_options_and_set_come_together(smrlab: Invoke, tmp_path:
     assert doc["host"]["reads"] + doc["host"]["writes"] == 100
 
 
+@pytest.mark.parametrize("command", ["run", "compare"])
+@pytest.mark.parametrize("option", ["drive", "array"])
+def test_of_two_drives_none_is_dropped(smrlab: Invoke, command: str, option: str) -> None:
+    ended = smrlab(
+        command, "--trace", "synth:uniform,requests=3", f"--{option}", "a", f"--{option}", "b", "--layer", "cmr"
+    )
+    assert (ended.status, ended.out) == (2, "")
+    assert f"--{option}: give one" in ended.err
+    assert f"{option} = ['a', 'b'] below [grid]" in ended.err
+
+
 def test_an_overloaded_drive_is_said_so(smrlab: Invoke) -> None:
     busy = TINY.replace("20ms", "100us")
     ended = smrlab("run", "--trace", busy, "--drive", "modern-7200", "--layer", "rmw")

@@ -55,6 +55,8 @@ PLACES = {
 }
 # Each command has its own: one layer, or several.
 OWN = ("layer",)
+# What users give twice to have both; the last alone would count.
+ONE = ("drive", "array")
 
 # The fields of a specification by name: what they accept, their default, and what they are.
 FIELDS: dict[str, dict[str, str]] = {f["name"]: f for f in json.loads(_core.list_json("fields"))}
@@ -73,6 +75,8 @@ def field_option(name: str) -> Any:
         autocompletion=complete.OF_FIELD.get(name),
     )
     kind: Any = {"a switch": bool | None, "texts": list[str] | None}.get(field["accepts"], str | None)
+    if name in ONE:
+        kind = list[str] | None
     return Annotated[kind, option]
 
 
@@ -152,11 +156,21 @@ def with_fields(*names: str) -> Callable[[C], C]:
 
 def given(values: dict[str, Any]) -> dict[str, Any]:
     """The options that the user gave: a switch that is off and an option that is absent say nothing."""
-    return {
+    found = {
         key.rstrip("_"): value
         for key, value in values.items()
         if value is not None and value is not False and value != []
     }
+    for key in ONE:
+        several = found.get(key, [])
+        if len(several) > 1:
+            raise InputError(
+                f"--{key}: give one; to compare several, name them in a study: smrlab sweep, {key} = {several} below "
+                "[grid]"
+            )
+        if several:
+            found[key] = several[0]
+    return found
 
 
 def apply_sets(spec: dict[str, Any], sets: list[str] | None) -> dict[str, Any]:
