@@ -13,6 +13,7 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 import pytest
+from matplotlib.figure import Figure
 
 import smrlab
 from smrlab import InputError, _core, sweeps
@@ -272,6 +273,32 @@ def test_a_plot_has_numbers_where_they_belong_zeros_for_what_did_not_happen_and_
     table = pa.Table.from_pylist([{"trace": ["a", "b"], "iops": 1.0}, {"trace": ["c"], "iops": 2.0}])
     plot(table, "iops", "trace", tmp_path / "f.svg", "trace")
     assert (tmp_path / "f.csv").read_text().splitlines()[1:] == ["a + b,a + b,1.0,1.0,1.0,1", "c,c,2.0,2.0,2.0,1"]
+
+
+def test_a_plot_joins_numbers_and_not_words_and_has_seconds_for_many_milliseconds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn: list[Figure] = []
+    monkeypatch.setattr(Figure, "savefig", lambda self, _: drawn.append(self))
+    rows = [
+        {"layer": layer, "layer.cache": cache, "array.rebuild_ms": ms * (i + 1)}
+        for i, layer in enumerate(("cmr", "log"))
+        for cache, ms in (("1%", 2000.0), ("2%", 10_000.0))
+    ]
+    table = pa.Table.from_pylist(rows)
+    plot(table, "array.rebuild_ms", "layer.cache", tmp_path / "f.svg", "layer")
+    plot(table, "array.rebuild_ms", "layer", tmp_path / "f.svg", "layer.cache")
+    plot(table.slice(0, 2), "array.rebuild_ms", "layer.cache", tmp_path / "f.svg")
+    axes = [figure.axes[0] for figure in drawn]
+    assert [a.get_ylabel() for a in axes] == ["rebuild time (s)", "rebuild time (s)", "rebuild time (ms)"]
+    numbers, words, short = ([bars[0] for bars in a.containers] for a in axes)
+    # Numbers stand where they are, words side by side around their places.
+    assert [np.asarray(line.get_xdata(), float).tolist() for line in numbers] == [[1.0, 2.0]] * 2
+    assert [list(line.get_xdata()) for line in words] == [[-0.125, 0.875], [0.125, 1.125]]
+    assert [list(line.get_ydata()) for line in words] == [[2.0, 4.0], [10.0, 20.0]]
+    assert [line.get_linestyle() for line in words] == ["None", "None"]
+    assert "None" not in [line.get_linestyle() for line in numbers]
+    assert [list(line.get_ydata()) for line in short] == [[2000.0, 10_000.0]]
 
 
 def test_settings_are_read_as_numbers_with_their_dimension() -> None:

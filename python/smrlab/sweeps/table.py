@@ -188,6 +188,10 @@ def _aligned(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 _COUNTED = ("cleaning.", "stalls.", "cache.", "media.by_cause.", "time_by_cause_s.", "cleaning_share", "overload.")
 # From this ratio of the largest to the smallest value on, an axis is logarithmic.
 _WIDE = 50.0
+# From so many milliseconds on an axis is in seconds.
+MANY_MS = 20_000.0
+# How much of the room between two words their points take, side by side.
+BESIDE = 0.5
 
 
 def plot(table: pa.Table, metric: str, against: str, path: Path, by: str | None = None) -> None:
@@ -240,8 +244,18 @@ def _scale(values: Sequence[float]) -> str:
     return "log" if len(above) == len(values) > 2 and max(above) / min(above) >= _WIDE else "linear"
 
 
+def _unit(metric: str, points: dict[Any, dict[Any, list[float]]]) -> tuple[str, float]:
+    """The unit of the axis, and how much of it one of the metric is: many thousands of ms are seconds."""
+    unit = keys.unit_of(metric)
+    most = max((max(values) for line in points.values() for values in line.values()), default=0.0)
+    return ("s", 1e-3) if unit == "ms" and most >= MANY_MS else (unit, 1.0)
+
+
 def _draw(points: dict[Any, dict[Any, list[float]]], names: tuple[str, str, str | None], path: Path) -> None:
-    """The figure; settings that are numbers of one dimension stand where they belong, words beside each other."""
+    """The figure; settings that are numbers of one dimension stand where they belong, words beside each other.
+
+    What lies between two numbers lies between what was measured there; between two words there is nothing, and no line.
+    """
     from matplotlib.figure import Figure
 
     from ..plots import style
@@ -256,15 +270,19 @@ def _draw(points: dict[Any, dict[Any, list[float]]], names: tuple[str, str, str 
     figure = Figure(figsize=(6, 4), layout="constrained")
     axes = figure.subplots()
     means = []
+    unit, each = _unit(metric, points)
     shorts = style.told_apart([str(name) for name in points], style.LINE)
     for i, (short, (name, line)) in enumerate(zip(shorts, points.items(), strict=True)):
-        mean = [sum(v) / len(v) for v in line.values()]
+        mean = [each * sum(v) / len(v) for v in line.values()]
         means += mean
-        low = [m - min(v) for m, v in zip(mean, line.values(), strict=True)]
-        high = [max(v) - m for m, v in zip(mean, line.values(), strict=True)]
+        low = [m - each * min(v) for m, v in zip(mean, line.values(), strict=True)]
+        high = [each * max(v) - m for m, v in zip(mean, line.values(), strict=True)]
         label = None if name is None or by is None else f"{called(by)}: {short}"
-        at, marker = [place[x] for x in line], "osD^v<>PX*"[i % 10]
-        axes.errorbar(at, mean, yerr=[low, high], marker=marker, capsize=3, label=label, **style.line_style(i))
+        looks = {**style.line_style(i), "marker": "osD^v<>PX*"[i % 10], "capsize": 3, "label": label}
+        aside = 0.0
+        if not numeric:
+            looks["linestyle"], aside = "none", BESIDE * ((i + 0.5) / len(points) - 0.5)
+        axes.errorbar([place[x] + aside for x in line], mean, yerr=[low, high], **looks)
     if numeric and _scale(list(place.values())) == "log":
         axes.set_xscale("log")
     if len(settings) <= 12:
@@ -275,8 +293,10 @@ def _draw(points: dict[Any, dict[Any, list[float]]], names: tuple[str, str, str 
     else:
         axes.set_ylim(bottom=0)
     axes.set_xlabel(called(against))
-    axes.set_ylabel(keys.axis(metric))
+    axes.set_ylabel(keys.axis(metric).replace("(ms)", f"({unit})"))
     axes.grid(alpha=0.3)
+    if not numeric:
+        axes.set_xlim(-0.5, len(settings) - 0.5)
     if by:
         style.legend(figure, axes, max(len(points), 2))
     style.plain_numbers(axes)
