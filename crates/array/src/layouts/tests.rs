@@ -68,6 +68,21 @@ fn the_smallest_drive_counts() {
     }
 }
 
+/// Drives one behind the other are each used to their own end.
+#[test]
+fn members_in_a_row_have_their_own_sizes() {
+    let mut array = array("spanning,disks=3", &[480, 240, 960]);
+    assert_eq!(array.host_blocks(), Blocks(1680));
+    let mut asked = |lba| {
+        let plan = start(&mut *array, host(HostOp::Read, lba, 20));
+        let asked = plan.ops().iter().map(|op| (op.member.0, op.request.lba.0, op.request.blocks.0));
+        asked.collect::<Vec<_>>()
+    };
+    assert_eq!(asked(470), [(0, 470, 10), (1, 0, 10)]);
+    assert_eq!(asked(710), [(1, 230, 10), (2, 0, 10)]);
+    assert_eq!(asked(1660), [(2, 940, 20)]);
+}
+
 /// Chunks 0 and 2 follow each other on the first drive, 1 and 3 on the second: two requests.
 #[test]
 fn what_follows_on_a_drive_is_one_request() {
@@ -204,6 +219,25 @@ fn copies_in_doubt_are_not_read_in_turn() {
     let mut both = reads(&mut *mirror, 0);
     both.sort_unstable();
     assert_eq!((both, reads(&mut *mirror, 8)), (vec![0, 0, 1, 1], vec![0; 4]));
+}
+
+/// After a loss of power all other copies of a chunk are made equal to the first one, however many there are.
+#[test]
+fn all_copies_in_doubt_are_made_equal() {
+    for copies in [2, 3, 5] {
+        let text = format!("mirror,disks={copies},copies={copies},chunk=8blk");
+        let mut mirror = array(&text, &vec![480; copies]);
+        let mut plan = MemberPlan::new(true);
+        mirror.unclean(Stop::PowerLost, &mut plan);
+        mirror.wake(&mut plan);
+        let asked = |plan: &MemberPlan| -> Vec<_> {
+            plan.ops().iter().map(|op| (op.request.op, op.member.at())).collect()
+        };
+        let job = plan.jobs()[0];
+        assert_eq!(asked(&start(&mut *mirror, Work::Job(job))), [(HostOp::Read, 0)]);
+        let others: Vec<_> = (1..copies).map(|disk| (HostOp::Write, disk)).collect();
+        assert_eq!(asked(&complete(&mut *mirror, false)), others);
+    }
 }
 
 /// Chunks 1 and 2 are being written when a checkpoint is made: whoever begins with that makes their copies equal. Of a write that is over

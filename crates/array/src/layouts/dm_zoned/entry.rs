@@ -148,6 +148,10 @@ mod tests {
             even.iter().enumerate().map(|(i, n)| if i == at { to } else { *n }).collect::<Vec<_>>()
         };
         assert_eq!(said(&zones(&change(39, 32), |i| i < 16), 4), "");
+        // Those of a host-aware drive will do.
+        let mut aware = zones(&even, |i| i < 16);
+        aware[16..].iter_mut().for_each(|zone| zone.kind = ZoneKind::SequentialPreferred);
+        assert_eq!(said(&aware, 4), "");
         for wrong in [
             zones(&change(38, 32), |i| i < 16),
             zones(&change(0, 32), |i| i < 16),
