@@ -309,3 +309,56 @@ fn what_a_group_held_is_void_before_it_is_filled_again_also_after_a_restart() {
         assert_eq!(write(array, 0), of(16), "{who}");
     }
 }
+
+/// Destages lock nothing: of those that meet each has its turn, also when some are refused because a disk gave or took nothing. None waits
+/// where nothing is under way, and what is discarded leaves nothing.
+#[test]
+fn destages_that_meet_all_end_whatever_is_refused() {
+    for seed in 0..20 {
+        let options = FullStripeOptions { stripes: Stripes::Wait, batch: 3, depth: 1 };
+        let (mut array, mut rng) = (FullStripe::new(shape(4, 5, 14), options, 1, &[]), Rng::new(seed));
+        let (space, most) = (array.host_blocks().0, 2 + seed as usize % 5);
+        // Phases under way and whether they read, and works that are not over.
+        let (mut open, mut works) = (BTreeMap::<u32, bool>::new(), BTreeSet::new());
+        let (mut ticket, mut refused, mut met) = (0, 0, false);
+        let mut jobs: Vec<Work> = Vec::new();
+        for step in 0.. {
+            let waits = open.is_empty() && jobs.is_empty() && !works.is_empty();
+            assert!(!waits, "{seed}: {works:?} wait for nobody");
+            let mut plan = MemberPlan::new(true);
+            if step < 600 && works.len() < most && (open.is_empty() || rng.one_in(3)) {
+                let first = rng.below(space - 8);
+                let runs = [first..first + 1 + rng.below(3), first + 5..first + 6 + rng.below(3)];
+                works.insert(ticket);
+                array.start_runs(Ticket(ticket), &runs, &mut plan);
+                ticket += 1;
+            } else if let Some(job) = jobs.pop() {
+                works.insert(ticket);
+                array.start(Ticket(ticket), &job, &mut plan);
+                ticket += 1;
+            } else {
+                let Some(n) = (open.len() as u64).checked_sub(1) else { break };
+                let (&of, &reads) = open.iter().nth(rng.below(n + 1) as usize).unwrap();
+                open.remove(&of);
+                let fails = step < 600 && rng.one_in(6);
+                let untaken = (fails && !reads).then_some(Refusal::NoSpace);
+                let phase = Phase { ticket: Ticket(of), lost: fails && reads, untaken, busy: false };
+                array.complete(phase, &mut plan);
+            }
+            for outcome in plan.outcomes() {
+                refused += u64::from(matches!(outcome, Outcome::Refused(..)));
+                assert!(works.remove(&outcome.ticket().0), "{outcome:?} of what is over");
+            }
+            for op in plan.ops() {
+                *open.entry(op.ticket.0).or_default() |= op.request.op == HostOp::Read;
+            }
+            jobs.extend(plan.jobs().iter().map(|job| Work::Job(*job)));
+            met |= !array.parked.is_empty();
+        }
+        assert!(met && refused > 10, "{seed}: {refused} refused");
+        assert!(array.parked.is_empty() && array.claims.is_empty(), "{seed}");
+        let plan = start(&mut array, ticket, HostOp::Discard, 0..space);
+        assert_eq!(plan.outcomes(), [Outcome::Ended(Ticket(ticket))], "{seed}");
+        assert_eq!(array.table.live(), 0);
+    }
+}
