@@ -92,6 +92,20 @@ def test_a_drive_that_cannot_keep_up_gets_a_remedy(
     assert (said in err and f"These {can} keep up" in err) if said else not err
 
 
+def test_too_few_fresh_drives_are_told(capsys: pytest.CaptureFixture[str]) -> None:
+    def said(array: str, **counts: int) -> str:
+        finish.tell_spares([("a", {"spec": {"array": array}, "array": {"deaths": 2, "disks_dead": 1, **counts}})])
+        return " ".join(capsys.readouterr().err.split())
+
+    two = "raid6,disks=6,replace=2s,spares=1,write=cheapest"
+    assert said(two) == "a: 2 drives died; spares=1 says how many fresh ones there are."
+    assert said(f"{two} / mirror,spares=9").endswith("takes one for each drive of its own.")
+    assert said(two, disks_dead=0) == ""
+    assert said(two, deaths=1) == ""
+    assert said("raid6,spares=1") == "", "nobody asked for fresh ones"
+    assert said("single") == ""
+
+
 def test_a_drive_managed_drive_without_its_layer_is_said_so(smrlab: Invoke) -> None:
     trace = ("--trace", "synth:uniform,requests=3")
     managed = "seagate-st5000as0011,capacity=60GB"

@@ -44,6 +44,7 @@ def show_run(run: Result) -> None:
 def _tell(runs: list[tuple[str, dict[str, Any]]]) -> None:
     """All notes that hold for one run as for several."""
     tell_full(runs)
+    tell_spares(runs)
     tell_refused(runs)
     tell_conventional(runs)
     tell_bare_bands(str(text.dig(doc, "spec.layer")) for _, doc in runs)
@@ -115,6 +116,18 @@ def warn_crowded(runs: list[tuple[str, dict[str, Any]]]) -> None:
             f"moved {text.number(moved / written)}. Leave more of their space free: set overprovision= above "
             f"{now[1] if now else 'its default'}; the default, 70%, moves less than is written."
         )
+
+
+def tell_spares(runs: list[tuple[str, dict[str, Any]]]) -> None:
+    """Says where more drives of an array died than it had fresh ones for, so that a drive stayed dead."""
+    for name, doc in runs:
+        outer, of_arrays, _ = str(text.dig(doc, "spec.array") or "").partition(" / ")
+        spares, replace = (re.search(rf",{key}=([^,]+)", outer) for key in ("spares", "replace"))
+        died = text.dig(doc, "array.deaths") or 0
+        if spares and replace and died > int(spares[1]) and text.dig(doc, "array.disks_dead"):
+            told = f"{name}: {counted(died, 'drive')} died; spares={spares[1]} says how many fresh ones there are."
+            whole = " A member that is an array takes one for each drive of its own." if of_arrays else ""
+            console.note(told + whole)
 
 
 # Reasons to refuse that only drives have whose zones the host must keep in order.

@@ -7,8 +7,8 @@
 //! the works that were done for it.
 //!
 //! A member that refuses a request is thrown out by the array above, as a drive would be; at once when a drive of it dies that it
-//! cannot rebuild. With a fresh drive in the place of each dead one it begins anew, on drives that hold anything: it makes its
-//! copies and parities fit as after a loss of power, while the array above rebuilds it.
+//! cannot rebuild. With a fresh drive in the place of each dead one it begins anew. Where some of its drives are old, they hold
+//! anything: it makes its copies and parities fit as after a loss of power, while the array above rebuilds it.
 
 mod array;
 mod buffers;
@@ -351,6 +351,8 @@ impl Nested {
         }
         let Some(mut array) = (self.make)(at) else { return };
         let member = &mut self.within[at];
+        // Drives that are all new hold nothing, as those of an array that is made: its copies and parities fit.
+        let blank = member.fresh.len() == self.shape.disks as usize;
         member.fresh.clear();
         let mut reported = std::mem::take(&mut member.zones);
         let each = self.shape.disks as usize;
@@ -360,7 +362,9 @@ impl Nested {
         }
         (member.array, member.lost) = (array, false);
         plan.record(state::Event::Anew(at));
-        self.member(at, plan, |array, own| array.unclean(Stop::PowerLost, own));
+        if !blank {
+            self.member(at, plan, |array, own| array.unclean(Stop::PowerLost, own));
+        }
         self.above(plan, |above, own| above.replaced(MemberId(at as u32), own));
     }
 }

@@ -226,6 +226,30 @@ fn the_same_drives_are_dead_after_a_restart() {
     }
 }
 
+/// A lost member whose drives are all replaced holds nothing, as a new array, and fits; an old drive may hold anything.
+#[test]
+fn a_member_of_new_drives_alone_has_nothing_to_make_fit() {
+    for (text, dead, doubts) in [
+        ("raid5,disks=3,chunk=8blk / mirror,disks=2,copies=2,chunk=8blk", 2..4, false),
+        ("mirror,disks=2,copies=2,chunk=8blk / raid5,disks=3,chunk=8blk", 3..5, true),
+        ("mirror,disks=2,copies=2,chunk=8blk / raid5,disks=3,chunk=8blk", 3..6, false),
+    ] {
+        let mut bench = Bench::new(text, 1);
+        dead.clone().for_each(|d| bench.act(ms(1), |array, plan| array.failed(MemberId(d), plan)));
+        dead.for_each(|d| bench.act(ms(2), |array, plan| array.replaced(MemberId(d), plan)));
+        let members = bench.array.members();
+        let found = counted(members[1]).get("rows_in_doubt").is_some();
+        assert_eq!((found, counted(members[0]).get("rows_in_doubt")), (doubts, None), "{text}");
+        let mut again = Bench::new(text, 1).array;
+        again.recover(&bench.records, &mut MemberPlan::at(ms(3)));
+        assert_eq!(
+            counted(again.members()[1]).get("rows_in_doubt").is_some(),
+            doubts,
+            "{text}: after a restart"
+        );
+    }
+}
+
 /// A write that a member is in the middle of is in its tables and not on its drive: a checkpoint waits for it, whichever member that is.
 #[test]
 fn a_member_in_mid_write_is_not_settled() {
