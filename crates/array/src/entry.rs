@@ -22,13 +22,15 @@ pub const CHUNK: Param = Param::new("chunk", Kind::Size, "64KiB").doc("consecuti
 /// The parameters of every array but `single`: what befalls its drives, and what they share.
 pub const COMMON: &[Param] = &[
     Param::new("timeout", Kind::Time, "").doc(
-        "the host's command timeout: a drive that has not answered for so long is thrown out, an SSD \
-         is not; none without it",
+        "the host's command timeout: a drive that has not answered for so long, its queue and a \
+         shared bus included, is thrown out, an SSD is not; none without it",
     ),
     Param::new("fail", Kind::Text, "")
         .doc("drives that die, as DISK@TIME, several joined by '+': 2@10s+0@1000s"),
-    Param::new("replace", Kind::Time, "")
-        .doc("how long after its death a drive is replaced by a fresh one; never without it"),
+    Param::new("replace", Kind::Time, "").doc(
+        "how long after its death, or after the beginning of a run that finds it dead, a drive is \
+         replaced by a fresh one; never without it",
+    ),
     Param::new("spares", Kind::Count(0, MOST_DISKS), "1").doc("fresh drives to replace dead ones"),
     Param::new("bus", Kind::Real(0.001, 1e6), "").doc(
         "MB/s of one bus for the data of all disks, beside each one's own: two actuators of a drive; \

@@ -18,7 +18,7 @@ use crate::tickets::Tickets;
 use crate::{Array, ArrayObserver, Job, Member, MemberId, MemberPlan, Phase, Ticket, Work};
 use agenda::Agenda;
 pub use bus::SharedBus;
-use bus::{Bus, Piece};
+use bus::{Bus, Piece, Turns};
 use smrlab_stl::{HostRequest, Refusal};
 use smrlab_units::{HostOp, SimTime};
 use std::collections::VecDeque;
@@ -60,6 +60,8 @@ enum Event {
     Replaced(MemberId),
     Phase(Ticket),
     Piece(Piece),
+    /// The turns of this number are over.
+    Passed(u64),
 }
 
 /// See the [module](self).
@@ -91,6 +93,7 @@ pub struct EventLoop {
     queued: bool,
     deaths: u64,
     buses: Vec<Bus>,
+    turns: Turns,
 }
 
 impl EventLoop {
@@ -125,6 +128,7 @@ impl EventLoop {
             held: None,
             deaths: 0,
             buses: schedule.buses.iter().cloned().map(Bus::new).collect(),
+            turns: Turns::default(),
             schedule: Schedule::default(),
         };
         for &(member, at) in &schedule.fails {
@@ -271,7 +275,7 @@ impl EventLoop {
     // In place: an event that was put together from parts is slow to copy.
     #[inline(always)]
     fn push(&mut self, at: SimTime, event: Event) {
-        self.agenda.push(at, matches!(event, Event::Phase(_) | Event::Piece(_)), event);
+        self.agenda.push(at, matches!(event, Event::Phase(_) | Event::Piece(_) | Event::Passed(_)), event);
     }
 
     /// The member will be dead at `at`, unless it is before.
@@ -280,6 +284,13 @@ impl EventLoop {
         if !slot.dead && slot.dies_at.is_none_or(|d| at < d) {
             slot.dies_at = Some(at);
             self.push(at, Event::Failed(member));
+        }
+    }
+
+    /// A member is dead from now on: a spare takes its place when the schedule says so.
+    fn awaits_spare(&mut self, member: MemberId) {
+        if let Some(after) = self.schedule.replace_after {
+            self.push(self.now + after, Event::Replaced(member));
         }
     }
 
@@ -295,6 +306,10 @@ impl EventLoop {
                 self.passes(piece);
                 Ok(())
             }
+            Event::Passed(turns) => {
+                self.passed(turns);
+                Ok(())
+            }
             Event::Failed(member) => {
                 let slot = &mut self.members[member.at()];
                 if slot.dead || slot.dies_at != Some(now) {
@@ -304,9 +319,7 @@ impl EventLoop {
                 self.deaths += 1;
                 watch.died(member);
                 self.bury(member);
-                if let Some(after) = self.schedule.replace_after {
-                    self.push(now + after, Event::Replaced(member));
-                }
+                self.awaits_spare(member);
                 self.planned(|array, plan| array.failed(member, plan), watch)
             }
             Event::Replaced(member) => {

@@ -162,6 +162,11 @@ impl Queue {
         std::mem::take(&mut self.known.answers)
     }
 
+    /// When the oldest request came that is not answered.
+    pub(crate) fn unanswered_since(&self) -> Option<SimTime> {
+        self.known.sent.values().find(|s| !s.acked).map(|s| s.came)
+    }
+
     /// Whether some request could not be done: the drive is to die.
     pub(crate) fn could_not(&self) -> bool {
         self.known.could_not

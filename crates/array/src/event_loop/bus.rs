@@ -6,9 +6,11 @@
 
 use super::works::Missed;
 use super::{Event, EventLoop};
+use crate::queue::Answer;
 use crate::{MemberId, Ticket};
-use smrlab_stl::HostRequest;
+use smrlab_stl::Refusal;
 use smrlab_units::{HostOp, SimTime};
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// Blocks that pass in one go: 64 KiB.
@@ -46,23 +48,39 @@ impl Bus {
 /// Blocks that are to pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Piece {
-    ticket: Ticket,
-    /// The bus.
-    on: usize,
-    blocks: u64,
+    /// Its request's, by their number.
+    turns: u64,
+    blocks: u32,
     /// The last one of its request.
     last: bool,
 }
 
+/// The request of a member whose blocks are to pass, or are passing.
+#[derive(Debug)]
+struct Request {
+    ticket: Ticket,
+    member: MemberId,
+    op: HostOp,
+    came: SimTime,
+    /// The bus.
+    on: usize,
+    /// When the last of them has passed, where that is known.
+    end: Option<SimTime>,
+}
+
+/// Requests on buses.
+#[derive(Debug, Default)]
+pub(super) struct Turns {
+    /// By numbers that rise with time.
+    of: BTreeMap<u64, Request>,
+    numbers: u64,
+}
+
 impl EventLoop {
-    /// A member would have answered a request, which it began at `start`, at `ack` if the bus were its own; `true`: it shares it, and
-    /// the request ends later, by [`Event::Piece`].
-    pub(super) fn takes_turns(
-        &mut self,
-        (member, ticket): (MemberId, Ticket),
-        request: &HostRequest,
-        (start, ack): (SimTime, SimTime),
-    ) -> bool {
+    /// A member would have answered like this if the bus were its own; `true`: it shares it, and the request ends later, by
+    /// [`Event::Passed`].
+    pub(super) fn takes_turns(&mut self, member: MemberId, answer: &Answer) -> bool {
+        let Answer { ticket, ref request, came, start, ack, .. } = *answer;
         let moves = matches!(request.op, HostOp::Read | HostOp::Write) && request.blocks.0 > 0;
         let on = self.buses.iter().position(|bus| bus.of.disks.contains(&member.0));
         let drive = self.members[member.at()].member.drive();
@@ -80,22 +98,47 @@ impl EventLoop {
             let rest = u128::from(flow.0) * u128::from(all - blocks) / u128::from(all);
             ack.since(SimTime(rest as u64))
         };
+        let turns = self.turns.numbers;
+        self.turns.numbers += 1;
+        self.turns.of.insert(turns, Request { ticket, member, op: request.op, came, on, end: None });
         let mut done = 0;
         while done < all {
             let blocks = PIECE.min(all - done);
             let begin = there(done).max(there(done + blocks).since(SimTime(block * blocks)));
             done += blocks;
-            self.push(begin.max(now), Event::Piece(Piece { ticket, on, blocks, last: done == all }));
+            let piece = Piece { turns, blocks: blocks as u32, last: done == all };
+            self.push(begin.max(now), Event::Piece(piece));
         }
         true
     }
 
     /// A piece has its turn now.
     pub(super) fn passes(&mut self, piece: Piece) {
-        let now = self.now;
-        let end = self.buses[piece.on].carry(now, piece.blocks);
+        let Some(request) = self.turns.of.get_mut(&piece.turns) else { return };
+        let end = self.buses[request.on].carry(self.now, u64::from(piece.blocks));
         if piece.last {
-            self.answered(piece.ticket, end, Missed::default());
+            request.end = Some(end);
+            let (member, came) = (request.member, request.came);
+            self.times(member, came, end);
+            self.push(end, Event::Passed(piece.turns));
+        }
+    }
+
+    /// All of a request's pieces have passed.
+    pub(super) fn passed(&mut self, turns: u64) {
+        if let Some(request) = self.turns.of.remove(&turns) {
+            self.answered(request.ticket, self.now, Missed::default());
+        }
+    }
+
+    /// A member is dead: what has not passed yet never does.
+    pub(super) fn cut_turns(&mut self, member: MemberId) {
+        let now = self.now;
+        let cut = |r: &Request| r.member == member && r.end.is_none_or(|end| end > now);
+        let cut: Vec<u64> = self.turns.of.iter().filter(|(_, r)| cut(r)).map(|(turns, _)| *turns).collect();
+        for turns in cut {
+            let Some(Request { ticket, op, .. }) = self.turns.of.remove(&turns) else { continue };
+            self.answered(ticket, now, Missed::of(Some(Refusal::Lost), op));
         }
     }
 }

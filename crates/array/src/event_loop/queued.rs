@@ -60,7 +60,12 @@ impl EventLoop {
     /// Takes what a member has answered.
     pub(super) fn take_answers(&mut self, member: MemberId) {
         let Some(queue) = self.members[member.at()].member.queue() else { return };
-        let (could_not, answers) = (queue.could_not(), queue.answers());
+        let waits = self.schedule.timeout.and_then(|_| queue.unanswered_since());
+        let (could_not, answers, free) = (queue.could_not(), queue.answers(), queue.drive().free_at());
+        // What waits has no answer before the drive is free: where that is too late, it is known by now.
+        if let Some(came) = waits {
+            self.times(member, came, free);
+        }
         if could_not {
             self.dies(member, self.now);
         }
@@ -74,5 +79,6 @@ impl EventLoop {
             queue.dies(now);
         }
         self.take_answers(member);
+        self.cut_turns(member);
     }
 }

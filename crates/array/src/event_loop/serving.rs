@@ -53,13 +53,17 @@ impl EventLoop {
         if stop != Stop::Orderly {
             self.array.unclean(stop, &mut plan);
         }
+        let mut dead = Vec::new();
         let disks = self.members.iter_mut().filter(|s| !matches!(s.member, Member::Ssd(_)));
         for (disk, slot) in (0..).map(MemberId).zip(disks) {
             slot.dead = self.array.health(disk) == Health::Dead;
             if slot.dead {
                 watch.died(disk);
+                dead.push(disk);
             }
         }
+        // Nobody knows when they died: as far as the schedule goes, now.
+        dead.into_iter().for_each(|disk| self.awaits_spare(disk));
         self.planned(|_, all| *all = plan, watch)
     }
 

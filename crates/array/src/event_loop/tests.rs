@@ -6,6 +6,7 @@ mod made_up;
 mod naive;
 mod prefilled;
 mod served;
+mod thrown_out;
 
 use super::{EventLoop, Schedule};
 use crate::member::Ssd;

@@ -27,6 +27,14 @@ pub(super) struct Missed {
     pub untaken: Option<Refusal>,
 }
 
+impl Missed {
+    /// Of a request that was refused, or was not.
+    pub(super) fn of(refusal: Option<Refusal>, op: HostOp) -> Self {
+        let untaken = refusal.filter(|_| op == HostOp::Write);
+        Self { lost: refusal.is_some() && op == HostOp::Read, untaken }
+    }
+}
+
 /// A work under way.
 #[derive(Clone, Debug)]
 pub(super) struct Running {
@@ -143,18 +151,21 @@ impl EventLoop {
     /// A member answered, unless it is dead by then or, a drive, thrown out because that took too long.
     pub(super) fn answer(&mut self, member: MemberId, mut a: Answer) {
         let now = self.now;
-        let timeout = self.schedule.timeout.filter(|_| self.members[member.at()].member.drive().is_some());
-        if let Some(limit) = timeout.filter(|limit| a.ack.since(a.came) > *limit) {
-            self.dies(member, now.max(a.came + limit));
-        }
+        self.times(member, a.came, a.ack);
         if let Some(at) = self.members[member.at()].dies_at.filter(|at| a.ack > *at) {
             (a.ack, a.refusal) = (at.max(now), Some(Refusal::Lost));
         }
         self.counts(a.buffers, a.ops);
-        let done = a.refusal.is_none();
-        if !(done && self.takes_turns((member, a.ticket), &a.request, (a.start, a.ack))) {
-            let untaken = a.refusal.filter(|_| a.request.op == HostOp::Write);
-            self.answered(a.ticket, a.ack, Missed { lost: !done && a.request.op == HostOp::Read, untaken });
+        if !(a.refusal.is_none() && self.takes_turns(member, &a)) {
+            self.answered(a.ticket, a.ack, Missed::of(a.refusal, a.request.op));
+        }
+    }
+
+    /// A drive is thrown out where a request that came at `came` is not answered before `end` and that is too long.
+    pub(super) fn times(&mut self, member: MemberId, came: SimTime, end: SimTime) {
+        let timeout = self.schedule.timeout.filter(|_| self.members[member.at()].member.drive().is_some());
+        if let Some(limit) = timeout.filter(|limit| end.since(came) > *limit) {
+            self.dies(member, self.now.max(came + limit));
         }
     }
 

@@ -255,6 +255,32 @@ fn a_restart_tells_of_dead_drives() {
     }
 }
 
+/// Of a state with a dead drive a spare takes its place so long after the beginning, and is filled; without `replace` none does.
+#[test]
+fn what_was_dead_before_is_replaced_as_what_dies() {
+    for (text, replaced) in [("mirror,disks=2,replace=5s", true), ("mirror,disks=2", false)] {
+        let chosen = parse(text).unwrap();
+        let fresh = || {
+            let sizes = [drive("cmr").drive().unwrap().layer().host_blocks(); 2];
+            let array = chosen.build(&ArrayContext::new(&sizes)).unwrap().array;
+            let (members, spares) = (vec![drive("cmr"), drive("cmr")], vec![drive("cmr")]);
+            EventLoop::new(array, members, spares, chosen.schedule.clone(), false)
+        };
+        let (mut all, mut told) = (fresh(), Told::default());
+        let Ok(()) = all.fail(SimTime::ZERO, MemberId(1), &mut told);
+        let state = ArrayState::take(&mut all, SavedState::default(), &SavedState::default());
+        let (mut again, mut told) = (fresh(), Told::default());
+        let Ok(()) = state.give(&mut again, &mut told);
+        let Ok(()) = again.advance(SimTime::from_ms(4999), &mut told);
+        assert_eq!(again.array().health(MemberId(1)), Health::Dead, "{text}");
+        let Ok(()) = again.advance(SimTime::from_ms(5000), &mut told);
+        assert_eq!(again.array().unfinished(), replaced, "{text}");
+        let Ok(()) = again.finish(&mut told);
+        let after = if replaced { Health::Whole } else { Health::Dead };
+        assert_eq!(again.array().health(MemberId(1)), after, "{text}");
+    }
+}
+
 /// A drive with zones that were written before its array knew of it: the array goes on behind what the drive has.
 #[test]
 fn a_restart_asks_drives_for_their_zones() {
