@@ -1,7 +1,7 @@
 //! Bytes in sparse files, or on a block device.
 #![allow(unsafe_code)]
 
-use super::Store;
+use super::{Store, holes};
 use crate::buffer::Buffer;
 use crate::error::{DeviceError, Result};
 use std::fs::{File, OpenOptions};
@@ -92,7 +92,7 @@ impl Store for Sparse {
 
     fn write(&self, offset: u64, buf: &[u8]) -> Result<()> {
         self.parts(offset, buf.len() as u64, |f, at, done, n| {
-            f.write_all_at(&buf[done as usize..(done + n) as usize], at)
+            holes::write(f, &buf[done as usize..(done + n) as usize], at)
         })
     }
 

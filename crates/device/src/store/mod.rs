@@ -3,6 +3,7 @@
 mod file;
 mod free;
 pub mod header;
+mod holes;
 mod locked;
 mod memory;
 mod shared;
