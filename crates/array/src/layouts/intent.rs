@@ -1,5 +1,5 @@
 //! What is remembered of stripes that are being written, so that after a power cut copies or parity can be made to fit again: stripes
-//! one by one where that is recorded, all of them one after the other where it is not.
+//! one by one where that is recorded, all of them in order, some at a time, where it is not.
 
 use crate::{MemberPlan, Record, Sink, Stop};
 use smrlab_stl::Counted;
@@ -46,18 +46,22 @@ impl IntentChange {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Intent {
     stripes: u64,
-    /// Those from the first of these on are in doubt and not yet looked at.
+    /// So many are looked at at a time.
+    at_a_time: u64,
+    /// Those from the first of these on are in doubt.
     doubt: Range<u64>,
-    /// The first of them is being looked at.
-    looking: bool,
+    /// The first of them that nobody looks at yet.
+    next: u64,
+    /// Those before that one, behind the first in doubt, that were looked at.
+    looked_at: BTreeSet<u64>,
     /// Stripes of which the records say that they may not fit: those of works that were cut.
     dirty: BTreeSet<u64>,
 }
 
 impl Intent {
-    /// Of so many stripes.
-    pub(super) fn new(stripes: u64) -> Self {
-        Self { stripes, ..Self::default() }
+    /// Of so many stripes, of which `at_a_time` are looked at together.
+    pub(super) fn new(stripes: u64, at_a_time: u64) -> Self {
+        Self { stripes, at_a_time, ..Self::default() }
     }
 
     /// These stripes may not fit from here on.
@@ -77,12 +81,17 @@ impl Intent {
     /// doubt.
     pub(super) fn unclean(&mut self, stop: Stop, remembered: bool, plan: &mut MemberPlan) {
         if stop != Stop::Killed || !remembered {
-            self.doubt = 0..self.stripes;
+            self.doubt_from(0);
             IntentChange::Doubt(0).put(plan.records_mut());
         }
     }
 
-    /// Whether a stripe is in doubt.
+    fn doubt_from(&mut self, stripe: u64) {
+        (self.doubt, self.next) = (stripe..self.stripes, stripe);
+        self.looked_at.clear();
+    }
+
+    /// Whether a stripe is in doubt, or was until all before it have been looked at.
     #[inline]
     pub(super) fn doubts(&self, stripe: u64) -> bool {
         self.doubt.contains(&stripe)
@@ -93,22 +102,25 @@ impl Intent {
         self.doubt.end - self.doubt.start
     }
 
-    /// Whether one of them waits to be looked at.
+    /// Whether one of them waits to be looked at, and may be.
     pub(super) fn waits(&self) -> bool {
-        self.left() > 0 && !self.looking
+        self.next < self.doubt.end && self.next - self.doubt.start < self.at_a_time
     }
 
     /// The stripe to look at next.
     pub(super) fn look(&mut self) -> Option<u64> {
-        let waits = self.waits();
-        self.looking |= waits;
-        waits.then_some(self.doubt.start)
+        self.waits().then(|| {
+            self.next += 1;
+            self.next - 1
+        })
     }
 
-    /// A stripe was looked at: it fits, or cannot be made to. Every so often it is remembered how far that is.
+    /// A stripe was looked at: it fits, or cannot be made to. Every so often it is remembered up to where all were.
     pub(super) fn looked_at(&mut self, stripe: u64, plan: &mut MemberPlan) {
-        if self.looking && self.doubt.start == stripe {
-            self.looking = false;
+        if (self.doubt.start..self.next).contains(&stripe) {
+            self.looked_at.insert(stripe);
+        }
+        while self.looked_at.remove(&self.doubt.start) {
             self.doubt.start += 1;
             if self.left() == 0 || self.doubt.start.is_multiple_of(REMEMBERED) {
                 IntentChange::Doubt(self.doubt.start).put(plan.records_mut());
@@ -121,7 +133,7 @@ impl Intent {
         match event {
             IntentChange::Dirty(stripes) => stripes.for_each(|stripe| _ = self.dirty.insert(stripe)),
             IntentChange::Clean(stripes) => stripes.for_each(|stripe| _ = self.dirty.remove(&stripe)),
-            IntentChange::Doubt(from) => self.doubt = from..self.stripes,
+            IntentChange::Doubt(from) => self.doubt_from(from),
         }
     }
 
@@ -155,7 +167,7 @@ mod tests {
     /// end, and who takes up the records goes on there.
     #[test]
     fn a_scrub_is_remembered_every_so_often() {
-        let (mut intent, mut plan) = (Intent::new(3000), MemberPlan::new(false));
+        let (mut intent, mut plan) = (Intent::new(3000, 1), MemberPlan::new(false));
         intent.unclean(Stop::PowerLost, true, &mut plan);
         let mut left = Vec::new();
         for stripe in 0..3000 {
@@ -167,7 +179,7 @@ mod tests {
             intent.counters(&mut told);
             assert_eq!(told.iter().next(), (stripe < 2999).then_some(("rows_in_doubt", 2999 - stripe)));
             if stripe % 1000 == 999 {
-                let mut again = Intent::new(3000);
+                let mut again = Intent::new(3000, 1);
                 plan.records().iter().filter_map(IntentChange::of).for_each(|change| again.recover(change));
                 left.push((intent.left(), again.left()));
             }
@@ -175,15 +187,39 @@ mod tests {
         let told: Vec<_> = plan.records().iter().filter_map(IntentChange::of).collect();
         assert_eq!(told, [0, 1024, 2048, 3000].map(IntentChange::Doubt));
         assert_eq!((left, intent.look()), (vec![(2000, 3000), (1000, 1976), (0, 0)], None));
-        let mut killed = Intent::new(3000);
+        let mut killed = Intent::new(3000, 1);
         killed.unclean(Stop::Killed, true, &mut plan);
         assert_eq!(killed.left(), 0, "records say what was under way");
+    }
+
+    /// Of five stripes three are looked at at a time. What ends before those in front of it is in doubt until they have ended.
+    #[test]
+    fn some_are_looked_at_at_a_time() {
+        let (mut intent, mut plan) = (Intent::new(5, 3), MemberPlan::new(false));
+        intent.unclean(Stop::PowerLost, true, &mut plan);
+        let looks = |intent: &mut Intent| std::iter::from_fn(|| intent.look()).collect::<Vec<_>>();
+        assert_eq!(looks(&mut intent), [0, 1, 2]);
+        for (ends, begin, left) in
+            [(1, vec![], 5), (4, vec![], 5), (0, vec![3, 4], 3), (4, vec![], 3), (2, vec![], 2)]
+        {
+            intent.looked_at(ends, &mut plan);
+            assert_eq!((looks(&mut intent), intent.left()), (begin, left), "{ends}");
+        }
+        assert!(intent.doubts(4), "it ended before 3");
+        intent.looked_at(3, &mut plan);
+        assert_eq!((intent.left(), intent.waits()), (0, false));
+        let told: Vec<_> = plan.records().iter().filter_map(IntentChange::of).collect();
+        assert_eq!(told, [0, 5].map(IntentChange::Doubt));
+        // Who takes up the records in between begins with all that may be in doubt.
+        intent.recover(IntentChange::Doubt(2));
+        assert_eq!((intent.left(), looks(&mut intent)), (3, vec![2, 3, 4]));
     }
 
     /// Of three stripes that a cut left in doubt one is made to fit: a checkpoint has the others.
     #[test]
     fn a_checkpoint_has_what_a_cut_left() {
-        let (mut intent, mut plan, mut kept) = (Intent::new(9), MemberPlan::new(false), Records::default());
+        let (mut intent, mut plan, mut kept) =
+            (Intent::new(9, 1), MemberPlan::new(false), Records::default());
         intent.recover(IntentChange::Dirty(3..6));
         intent.clean(4..5, &mut plan);
         intent.checkpoint(&mut kept);

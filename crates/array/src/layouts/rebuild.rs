@@ -8,7 +8,8 @@ use smrlab_units::{BLOCK_BYTES, Blocks, SimTime};
 /// The parameters of layouts whose units are rows of chunks; see [`RebuildSettings`].
 pub(super) const PARAMS: [Param; 5] = [
     Param::new("rebuild_unit", Kind::Size, "1MiB")
-        .doc("blocks of the replaced drive that are rebuilt at a time, at least a chunk"),
+        .doc("blocks of the replaced drive that are rebuilt at a time, at least a chunk; so much of each drive is made to fit at a time after a \
+             stop that left it in doubt"),
     Param::new("rebuild_depth", Kind::Count(1, 1024), "1").doc("units under way at a time"),
     Param::new("rebuild_rate", Kind::Real(0.0, 1e6), "0")
         .doc("at most so many MB/s of the replaced drive; 0: as fast as the drives are"),

@@ -98,7 +98,7 @@ impl Mirror {
             rebuild,
             // Whether a copy of each chunk is left is found out chunk by chunk.
             disks: Disks::new(disks, shape.disks - 1, 1),
-            intent: Intent::new(shape.chunks()),
+            intent: Intent::new(shape.chunks(), rebuild.rows * rebuild.depth),
             operations: Tickets::default(),
             tails: vec![0; disks],
             turn: 0,

@@ -93,7 +93,7 @@ impl Parity {
             rows,
             options,
             disks: Disks::new(rows.disks as usize, rows.parities, DISKS),
-            intent: Intent::new(rows.rows),
+            intent: Intent::new(rows.rows, options.rebuild.rows * options.rebuild.depth),
             places: journal::places(options.journal),
             logs: images::Logs::default(),
             operations: Tickets::default(),
