@@ -324,6 +324,19 @@ def test_from_python_a_sweep_is_run_read_and_drawn_by_one_name(tmp_path: Path) -
     assert smrlab.sweep(file, out=tmp_path).outcome == sweeps.Outcome(3, 2, 1, {}, False)
 
 
+def test_a_table_that_is_not_of_a_study_is_not_written_over(tmp_path: Path) -> None:
+    other = tmp_path / "results.parquet"
+    other.write_bytes(b"of somebody else")
+    spec = {"base": BASE, "grid": {"layer.band": [2]}}
+    with pytest.raises(InputError, match=r"holds a results\.parquet that is no study's; choose another --out"):
+        smrlab.sweep(spec, out=tmp_path, jobs=1)
+    assert [p.name for p in tmp_path.iterdir()] == [other.name]
+    assert other.read_bytes() == b"of somebody else"
+    other.unlink()
+    assert smrlab.sweep(spec, out=tmp_path, jobs=1).outcome.finished == 1
+    assert smrlab.sweep(spec, out=tmp_path, jobs=1).outcome.reused == 1
+
+
 def test_a_parameter_with_commas_in_brackets_is_one() -> None:
     item = "static,order=124R(3,5),band=4"
     assert sweeps.grid.with_parameter(item, "band", 8) == "static,order=124R(3,5),band=8"

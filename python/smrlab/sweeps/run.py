@@ -25,7 +25,7 @@ from .grid import Point
 from .identity import Digests, address, fingerprint, parts
 from .inputs import PREFILLS, STATES, Columns, columns_of, prefill_of, state_of
 from .store import RESULT, Store
-from .table import Table
+from .table import RESULTS, Table
 from .task import FAILED, Task, Told
 
 INDEX = "sweep.json"
@@ -90,6 +90,8 @@ def run_points(points: Sequence[Point], store: Store, executor: Executor, follow
     runs, where the specification of a point is wrong.
     """
     store.check()
+    if not store.there(INDEX) and store.there(RESULTS):
+        raise InputError(f"{store}: holds a {RESULTS} that is no study's; choose another --out")
     note = _earlier(store)
     plan = planned(points, store, executor)
     # Done in this call before the scheduler was lost: there from before for the attempt that follows.
