@@ -1,8 +1,9 @@
 //! Bytes of a trace file: opened, decompressed by what they are (not by the file's name), and cut into pieces.
 
 use crate::{Result, Stop, TraceError, archive, remote};
+use flate2::bufread::GzDecoder;
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, BufRead, Read};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -239,6 +240,32 @@ fn without_mark(mut reader: Box<dyn Read + Send>) -> io::Result<Box<dyn Read + S
     Ok(Box::new(io::Cursor::new(head).chain(reader)))
 }
 
+/// All members of a gzip file. Zeroes behind one fill a block of a tape, as for gzip(1).
+struct Gunzip<R>(Option<GzDecoder<R>>);
+
+impl<R: BufRead> Read for Gunzip<R> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        while let Some(member) = &mut self.0 {
+            let n = member.read(buf)?;
+            if n > 0 || buf.is_empty() {
+                return Ok(n);
+            }
+            let Some(mut rest) = self.0.take().map(GzDecoder::into_inner) else { break };
+            let more = loop {
+                let ahead = rest.fill_buf()?;
+                let zeroes = ahead.iter().take_while(|b| **b == 0).count();
+                let (all, none) = (zeroes == ahead.len(), ahead.is_empty());
+                rest.consume(zeroes);
+                if none || !all {
+                    break !none;
+                }
+            };
+            self.0 = more.then(|| GzDecoder::new(rest));
+        }
+        Ok(0)
+    }
+}
+
 /// Tells the compression by the first bytes; both gzip and zstd files may have several members.
 fn decompressed(mut reader: impl Read + Send + 'static) -> io::Result<Box<dyn Read + Send>> {
     let mut magic = Vec::with_capacity(6);
@@ -252,7 +279,7 @@ fn decompressed(mut reader: impl Read + Send + 'static) -> io::Result<Box<dyn Re
     };
     let whole = io::BufReader::with_capacity(1 << 17, io::Cursor::new(magic).chain(reader));
     Ok(match kind {
-        "gz" => Box::new(flate2::bufread::MultiGzDecoder::new(whole)),
+        "gz" => Box::new(Gunzip(Some(GzDecoder::new(whole)))),
         "zst" => Box::new(zstd::stream::read::Decoder::with_buffer(whole)?),
         "xz" => Box::new(liblzma::bufread::XzDecoder::new_multi_decoder(whole)),
         "bz2" => Box::new(bzip2::bufread::MultiBzDecoder::new(whole)),

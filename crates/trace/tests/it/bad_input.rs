@@ -177,6 +177,29 @@ fn compression_is_told_by_content_and_truncation_is_said() {
     }
 }
 
+/// As gzip(1) does: zeroes fill the blocks of a tape, behind any member; anything else behind one is no gzip file.
+#[test]
+fn zeroes_behind_a_member_of_a_gzip_file_are_passed_over() {
+    let (_, bytes) = compressed().remove(0);
+    let zeroes = [0_u8; 300_000];
+    for (name, parts, rows) in [
+        ("one", [&bytes[..], &zeroes[..1], &[][..]], 20_000),
+        ("long", [&bytes[..], &zeroes[..], &[][..]], 20_000),
+        ("between", [&bytes[..], &zeroes[..], &bytes[..]], 40_000),
+    ] {
+        let path = format!("{}:spc,sort_window=20000s", scratch(&format!("zeroes-{name}"), &parts.concat()));
+        assert_eq!(
+            read_all(&mut open(&path, &OpenContext::default()).unwrap()).unwrap().len(),
+            rows,
+            "{name}"
+        );
+    }
+    for more in [&b"\x1f"[..], b"\0\0garbage"] {
+        let m = open_bytes([&bytes[..], more].concat(), "spc").and_then(|mut s| read_all(&mut s));
+        assert!(m.is_err(), "{more:?} behind it goes unseen");
+    }
+}
+
 #[test]
 fn a_line_without_end_does_not_fill_the_memory() {
     let e =
