@@ -48,7 +48,7 @@ pub const KEYS: &[Key] = &[
         .from(CASSUTO),
     key("media.by_cause.*.*", "by cause", "as above",
         "the same six counts for each cause: host, clean (making room), destage (cache to home), defrag, metadata, journal, \
-         fill (completing a unit), parity, rebuild"),
+         fill (completing a unit), parity, rebuild (a lost drive, or copies and parities that are made to fit again)"),
     key("media.background_share", "background", "share", "media blocks that were moved in idle time, of all media blocks"),
     key("write_overloading", "write overloading", "", "adjusted media operations for each adjusted host write; reads of the \
          host count as one each, also those that a buffer, an SSD or the layer answered without the medium: with many of them it is \
@@ -163,7 +163,7 @@ pub const KEYS: &[Key] = &[
     key("offered_load", "offered load", "", "work that the trace asks for, of what the drive can do: above 1 it cannot keep up, and \
          response times grow with the length of the trace")
         .also(&["load"])
-        .is("busy time without work in idle time and rebuilding / (last arrival - first arrival); of an array that of its \
+        .is("busy time without work in idle time and of cause rebuild / (last arrival - first arrival); of an array that of its \
              busiest drive"),
     key("overload.offered_iops", "offered IOPS", "requests/s", "requests that the trace sends a second"),
     key("overload.capacity_iops", "sustained IOPS", "requests/s", "requests that the drive could serve a second"),
@@ -192,7 +192,7 @@ pub const KEYS: &[Key] = &[
     key("array.deaths", "drives that died", "", "drives that died or were thrown out"),
     key("array.disks_dead", "drives not whole at the end", "", "drives that are dead or not wholly rebuilt at the end"),
     key("array.dead", "which are dead", "", "numbers of the drives that are dead at the end"),
-    key("array.rebuilt_blocks", "rebuilt", "blocks of 512 B", "blocks written to replaced drives by rebuilding"),
+    key("array.rebuilt_blocks", "rebuilt", "blocks of 512 B", "blocks written to replaced drives by rebuilding, and to make copies and parities fit again"),
     key("array.refused", "refused", "requests", "requests that could not be served because their data were lost"),
     key("array.stripes_full", "full stripes", "stripes", "stripes of a dvs array as wide as the array"),
     key("array.stripes_partial", "partial stripes", "stripes", "narrower stripes, which pay a parity chunk for fewer chunks"),

@@ -30,7 +30,7 @@ named! {
         Fill => "fill",
         /// Parity of an array.
         Parity => "parity",
-        /// Rebuilding a lost disk.
+        /// Rebuilding a lost disk; making copies and parities fit that are in doubt.
         Rebuild => "rebuild",
     }
 }

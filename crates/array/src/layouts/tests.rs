@@ -256,7 +256,7 @@ fn a_mirrors_checkpoint_says_what_is_being_written() {
     assert_eq!(locked, [1..2, 2..3]);
     for job in plan.jobs().to_vec() {
         let asked = carry_out(&mut *again, Work::Job(job));
-        assert_eq!(asked, [(HostOp::Read, Cause::Parity), (HostOp::Write, Cause::Parity)]);
+        assert_eq!(asked, [(HostOp::Read, Cause::Rebuild), (HostOp::Write, Cause::Rebuild)]);
     }
 }
 

@@ -226,6 +226,18 @@ fn the_same_drives_are_dead_after_a_restart() {
     }
 }
 
+/// What makes copies and parities fit is asked by no host: it is not counted as load.
+#[test]
+fn making_fit_is_work_as_a_rebuild_is() {
+    for text in ["mirror,chunk=8blk", "raid5,disks=3,chunk=8blk", "raid6,disks=4,chunk=8blk"] {
+        let mut bench = Bench::new(text, 1);
+        bench.act(ms(1), |array, plan| array.unclean(Stop::PowerLost, plan));
+        bench.act(ms(1), |array, plan| array.wake(plan));
+        let asked: BTreeSet<_> = bench.asked.iter().map(|(_, r)| (r.op.name(), r.why)).collect();
+        assert_eq!(asked, BTreeSet::from([("read", Cause::Rebuild), ("write", Cause::Rebuild)]), "{text}");
+    }
+}
+
 /// A lost member whose drives are all replaced holds nothing, as a new array, and fits; an old drive may hold anything.
 #[test]
 fn a_member_of_new_drives_alone_has_nothing_to_make_fit() {

@@ -226,7 +226,7 @@ impl Mirror {
                     return false;
                 };
                 let at = (Lba(copy.row * chunk), Blocks(chunk));
-                plan.read_slot(ticket, MemberId(copy.disk as u32), Cause::Parity, at, 0);
+                plan.read_slot(ticket, MemberId(copy.disk as u32), Cause::Rebuild, at, 0);
                 true
             }
         }
@@ -251,7 +251,7 @@ impl Mirror {
             }
             Task::Resync(of) => {
                 let others = self.copies(of).skip(1);
-                others.for_each(|copy| write(copy, Cause::Parity, &[End::Slot(0, Blocks::ZERO)], plan));
+                others.for_each(|copy| write(copy, Cause::Rebuild, &[End::Slot(0, Blocks::ZERO)], plan));
             }
         }
     }

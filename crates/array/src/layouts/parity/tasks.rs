@@ -181,7 +181,7 @@ impl Parity {
             let shares = self.resynced(row).into_iter().flat_map(|p| code.made_of(p, unknown));
             Some(shares.map(|s| s.role).collect::<BTreeSet<u64>>()).filter(|roles| !roles.is_empty())
         };
-        let goes_on = self.read_rows(&(row..row + 1), Cause::Parity, op, plan, wanted);
+        let goes_on = self.read_rows(&(row..row + 1), Cause::Rebuild, op, plan, wanted);
         if !goes_on {
             self.intent.looked_at(row, plan);
         }
@@ -190,7 +190,7 @@ impl Parity {
 
     fn write_resynced(&self, row: u64, op: &TaskOp, plan: &mut MemberPlan) -> bool {
         let (lba, blocks) = self.chunks_of(&(row..row + 1));
-        let write = HostRequest::new(HostOp::Write, lba, blocks).because(Cause::Parity);
+        let write = HostRequest::new(HostOp::Write, lba, blocks).because(Cause::Rebuild);
         let Some(unknown) = self.unknown(row) else { return false };
         for parity in self.resynced(row) {
             plan.ask(op.ticket, self.rows.member(row, parity), write, |out| {
